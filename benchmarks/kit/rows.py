@@ -5,7 +5,7 @@ import random
 import shutil
 import subprocess
 
-from .ground import GIB, sh
+from .host import GIB, sh
 from .server import Server
 
 TABLES = 8

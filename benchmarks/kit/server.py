@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from .ground import sh
+from .host import sh
 
 MARIADBD = os.environ.get("MARIADBD", "/usr/sbin/mariadbd")
 

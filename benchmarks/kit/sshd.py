@@ -6,14 +6,14 @@ import subprocess
 import threading
 import time
 
-from .ground import sh
+from .host import sh
 
 
 class Sshd:
     """A private daemon. Lets root in by a key of its own."""
 
-    def __init__(self, ground):
-        self.top = os.path.join(ground.top, "sshd")
+    def __init__(self, host):
+        self.top = os.path.join(host.top, "sshd")
         os.mkdir(self.top)
         os.makedirs("/run/sshd", exist_ok=True)
         for key in ("key", "host-key"):
@@ -26,7 +26,7 @@ class Sshd:
                       f"PermitRootLogin yes\nSetEnv TMPDIR={self.top}\n")
         self.daemon = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", config],
                                        stderr=subprocess.DEVNULL)
-        ground.at_exit(self.stop)
+        host.at_exit(self.stop)
         self.proxy = Proxy(port)
         while True:
             try:

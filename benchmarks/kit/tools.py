@@ -5,7 +5,7 @@ import os
 import shutil
 
 from . import measure
-from .ground import clone_tree, sh
+from .host import clone_tree, sh
 
 WORKERS = 2
 

@@ -108,10 +108,10 @@ fn main() -> Result<()> {
     }
     let drive = Drive::start(clients, 1, Pace::Closed)?;
     let ended = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&ended);
+    let reported = Arc::clone(&ended);
     std::thread::spawn(move || {
         let _ = std::io::stdin().read(&mut [0]);
-        told.store(true, Ordering::Relaxed);
+        reported.store(true, Ordering::Relaxed);
     });
     let mut out = std::io::stdout().lock();
     while !ended.load(Ordering::Relaxed) {

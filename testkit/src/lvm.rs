@@ -137,11 +137,11 @@ impl Lvm {
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         let args = ["--noheadings", "--nosuffix", "--units=b"];
-        let told = lvm(
+        let reported = lvm(
             "vgs",
             &[&args[..], &["-o", "vg_free", &self.group]].concat(),
         );
-        told.trim().parse().expect("a number of bytes")
+        reported.trim().parse().expect("a number of bytes")
     }
 
     /// Removes a volume.

@@ -37,14 +37,14 @@ pub(crate) fn commit(root: &Path) -> Result<String> {
 
 /// Returns the commit of `HEAD`, whatever the work tree is.
 pub(crate) fn head(root: &Path) -> Result<String> {
-    let told = ask(root, &["rev-parse", "HEAD"])?;
-    Ok(String::from_utf8(told)?.trim().to_owned())
+    let reported = ask(root, &["rev-parse", "HEAD"])?;
+    Ok(String::from_utf8(reported)?.trim().to_owned())
 }
 
 /// Returns the tags of `HEAD`.
 pub(crate) fn tags(root: &Path) -> Result<Vec<String>> {
-    let told = ask(root, &["tag", "--points-at", "HEAD"])?;
-    Ok(String::from_utf8(told)?
+    let reported = ask(root, &["tag", "--points-at", "HEAD"])?;
+    Ok(String::from_utf8(reported)?
         .lines()
         .map(str::to_owned)
         .collect())
@@ -57,8 +57,8 @@ pub(crate) fn since(root: &Path, now: &str, since: Option<&str>) -> Result<BTree
         let first = ask(root, &["rev-parse", "--verify", "--end-of-options", since])?;
         let range = format!("{}..HEAD", String::from_utf8_lossy(&first).trim());
         let after = ask(root, &["rev-list", &range])?;
-        for told in [first, after] {
-            commits.extend(String::from_utf8(told)?.lines().map(str::to_owned));
+        for reported in [first, after] {
+            commits.extend(String::from_utf8(reported)?.lines().map(str::to_owned));
         }
     }
     Ok(commits)
@@ -74,11 +74,11 @@ pub(crate) fn short(commit: &str) -> String {
 /// Returns the files that differ from `base`, and those that git does not know yet.
 pub(crate) fn changed(root: &Path, base: &str) -> Result<BTreeSet<String>> {
     // Of a renamed file both names count: something may have needed the old one.
-    let told = ask(
+    let reported = ask(
         root,
         &["diff", "--name-only", "--no-renames", "-z", base, "--"],
     )?;
-    let mut files = names(told)?;
+    let mut files = names(reported)?;
     files.extend(untracked(root)?);
     Ok(files)
 }
@@ -90,21 +90,21 @@ fn untracked(root: &Path) -> Result<BTreeSet<String>> {
     )?)
 }
 
-fn names(told: Vec<u8>) -> Result<BTreeSet<String>> {
-    let text = String::from_utf8(told).context("a file name is not UTF-8")?;
+fn names(reported: Vec<u8>) -> Result<BTreeSet<String>> {
+    let text = String::from_utf8(reported).context("a file name is not UTF-8")?;
     let names = text.split('\0').filter(|name| !name.is_empty());
     Ok(names.map(str::to_owned).collect())
 }
 
 fn ask(root: &Path, args: &[&str]) -> Result<Vec<u8>> {
-    let told = Command::new("git")
+    let reported = Command::new("git")
         .args(args)
         .current_dir(root)
         .output()
         .context("failed to run git")?;
-    let why = String::from_utf8_lossy(&told.stderr);
-    ensure!(told.status.success(), "git {} failed: {why}", args[0]);
-    Ok(told.stdout)
+    let why = String::from_utf8_lossy(&reported.stderr);
+    ensure!(reported.status.success(), "git {} failed: {why}", args[0]);
+    Ok(reported.stdout)
 }
 
 #[cfg(test)]

@@ -14,14 +14,14 @@ pub(crate) struct Stop(Arc<AtomicBool>);
 impl Stop {
     /// From now on the signals that end a program are only noted, so that it can clean up.
     pub(crate) fn on_signals() -> Result<Self> {
-        let told = Arc::new(AtomicBool::new(false));
+        let reported = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&told))?;
+            signal_hook::flag::register(signal, Arc::clone(&reported))?;
         }
-        Ok(Self(told))
+        Ok(Self(reported))
     }
 
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_reported(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
@@ -33,7 +33,7 @@ impl Stop {
             if let Some(status) = child.try_wait()? {
                 return Ok(status.code());
             }
-            if self.is_told() && !handed_on {
+            if self.is_reported() && !handed_on {
                 handed_on = true;
                 if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
                     let _ = kill_process(pid, Signal::TERM);

@@ -61,14 +61,14 @@ impl Package {
 impl Workspace {
     /// Asks cargo.
     pub(crate) fn read(root: &Path) -> Result<Self> {
-        let told = crate::cargo()
+        let reported = crate::cargo()
             .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
             .current_dir(root)
             .output()
             .context("failed to run cargo metadata")?;
-        let why = String::from_utf8_lossy(&told.stderr);
-        ensure!(told.status.success(), "cargo metadata failed: {why}");
-        serde_json::from_slice(&told.stdout).context("cargo metadata is not as it should be")
+        let why = String::from_utf8_lossy(&reported.stderr);
+        ensure!(reported.status.success(), "cargo metadata failed: {why}");
+        serde_json::from_slice(&reported.stdout).context("cargo metadata is not as it should be")
     }
 
     /// Returns the package with the longest directory above `path`, which is below the top.

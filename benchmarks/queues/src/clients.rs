@@ -15,12 +15,12 @@ const WAIT_S: f64 = 0.3;
 
 pub(crate) fn connect(server: &Server) -> Result<Connection> {
     let options = ConnectOptions::over_socket(&server.socket, "root");
-    let mut connection = Connection::open(&options, &Cancel::new()).map_err(told)?;
-    connection.run("USE bench").map_err(told)?;
+    let mut connection = Connection::open(&options, &Cancel::new()).map_err(reported)?;
+    connection.run("USE bench").map_err(reported)?;
     Ok(connection)
 }
 
-pub(crate) fn told(error: evenkeel_op::Error) -> anyhow::Error {
+pub(crate) fn reported(error: evenkeel_op::Error) -> anyhow::Error {
     anyhow::anyhow!("{}", error.chain())
 }
 
@@ -41,7 +41,7 @@ impl Producer {
 
     pub(crate) fn put(&mut self, id: u64) -> Result<()> {
         let sql = format!("INSERT INTO jobs VALUES ({id}, '{}')", self.body);
-        self.connection.run(&sql).map_err(told)?;
+        self.connection.run(&sql).map_err(reported)?;
         Ok(())
     }
 }
@@ -76,7 +76,7 @@ impl Consumer {
                     "SET SESSION autocommit = 0",
                 ];
                 for sql in both {
-                    connection.run(sql).map_err(told)?;
+                    connection.run(sql).map_err(reported)?;
                 }
                 format!(
                     "SELECT id, body FROM jobs ORDER BY id LIMIT {batch} FOR UPDATE SKIP LOCKED"
@@ -100,13 +100,13 @@ impl Consumer {
         match self.way {
             Way::Queue => self.read()?,
             Way::QueueTwo => {
-                self.connection.run(&self.wait).map_err(told)?;
+                self.connection.run(&self.wait).map_err(reported)?;
                 self.read()?;
             }
             Way::SkipLocked => {
                 if !self.locked()? {
                     self.again += 1;
-                    self.connection.run("ROLLBACK").map_err(told)?;
+                    self.connection.run("ROLLBACK").map_err(reported)?;
                     return Ok(0);
                 }
                 if self.ids.is_empty() {
@@ -132,7 +132,7 @@ impl Consumer {
         };
         for sql in [delete.as_str(), "COMMIT"] {
             if let Err(error) = self.connection.run(sql) {
-                return self.gave_up(told(error));
+                return self.gave_up(reported(error));
             }
         }
         Ok(true)
@@ -147,8 +147,8 @@ impl Consumer {
 
     fn read(&mut self) -> Result<()> {
         self.ids.clear();
-        let mut rows = self.connection.query(&self.take).map_err(told)?;
-        while let Some(row) = rows.next().map_err(told)? {
+        let mut rows = self.connection.query(&self.take).map_err(reported)?;
+        while let Some(row) = rows.next().map_err(reported)? {
             let mut cells = row.cells();
             let (Ok(Some(id)), Ok(Some(body))) = (cells.next(), cells.next()) else {
                 bail!("a row came back without its id or its body");
@@ -163,7 +163,9 @@ impl Consumer {
     /// Consumes what was taken last, where taking alone does not.
     pub(crate) fn end(&mut self) -> Result<()> {
         if self.way != Way::SkipLocked {
-            self.connection.run("SELECT queue_end()").map_err(told)?;
+            self.connection
+                .run("SELECT queue_end()")
+                .map_err(reported)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What consumers cost that have nothing to do.
 
-use crate::clients::{Consumer, connect, told};
+use crate::clients::{Consumer, connect, reported};
 use crate::cost::Moment;
 use crate::request::{Server, Way};
 use anyhow::{Context, Result};
@@ -65,7 +65,7 @@ impl Idle {
             let answer = self.measure();
             let mut one = connect(&self.server)?;
             for id in ids {
-                one.run(&format!("KILL QUERY {id}")).map_err(told)?;
+                one.run(&format!("KILL QUERY {id}")).map_err(reported)?;
             }
             answer
         })
@@ -78,8 +78,11 @@ impl Idle {
         let queries = |one: &mut evenkeel_wire::Connection| -> Result<u64> {
             let mut rows = one
                 .query("SHOW GLOBAL STATUS LIKE 'Questions'")
-                .map_err(told)?;
-            let row = rows.next().map_err(told)?.context("the server counts")?;
+                .map_err(reported)?;
+            let row = rows
+                .next()
+                .map_err(reported)?
+                .context("the server counts")?;
             let mut cells = row.cells();
             let (Ok(_), Ok(Some(number))) = (cells.next(), cells.next()) else {
                 anyhow::bail!("the server's count cannot be read");

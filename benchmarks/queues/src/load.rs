@@ -51,7 +51,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn goes_on(&self) -> bool {
+    fn continues(&self) -> bool {
         !self.stops.load(Ordering::Relaxed)
     }
 
@@ -101,7 +101,7 @@ impl Load {
     }
 
     fn produce(&self, mut producer: Producer, counts: &Counts) -> Result<()> {
-        while counts.goes_on() {
+        while counts.continues() {
             let (put, taken) = counts.both();
             if self.consumers > 0 && put.saturating_sub(taken) > self.ahead {
                 thread::sleep(Duration::from_micros(500));
@@ -117,9 +117,9 @@ impl Load {
     fn measure(&self, counts: &Counts) -> Result<Value> {
         let is_drained =
             || self.producers == 0 && counts.taken.load(Ordering::Relaxed) >= self.backlog;
-        rest(self.warm_up, || counts.goes_on() && !is_drained());
+        rest(self.warm_up, || counts.continues() && !is_drained());
         let before = (Moment::now(self.server.pid)?, counts.both());
-        rest(self.seconds, || counts.goes_on() && !is_drained());
+        rest(self.seconds, || counts.continues() && !is_drained());
         let after = (Moment::now(self.server.pid)?, counts.both());
         let cost = after.0.since(before.0);
         let (put, taken) = (after.1.0 - before.1.0, after.1.1 - before.1.1);
@@ -135,9 +135,9 @@ impl Load {
     }
 }
 
-fn rest(seconds: f64, goes_on: impl Fn() -> bool) {
+fn rest(seconds: f64, continues: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
-    while goes_on() {
+    while continues() {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return;
@@ -150,7 +150,7 @@ fn consume(mut consumer: Consumer, counts: &Counts) -> Result<()> {
     loop {
         let taken = consumer.take()?;
         counts.taken.fetch_add(taken, Ordering::Relaxed);
-        if !counts.goes_on() {
+        if !counts.continues() {
             break;
         }
     }

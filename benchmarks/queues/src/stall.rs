@@ -1,7 +1,7 @@
 //! How long one INSERT and one message take at most while the queue is compacted, and how long when it
 //! is not.
 
-use crate::clients::{Consumer, Producer, connect, told};
+use crate::clients::{Consumer, Producer, connect, reported};
 use crate::cost::quantile;
 use crate::request::{Server, Way};
 use anyhow::{Context, Result};
@@ -37,12 +37,12 @@ impl Stall {
         let mut compacting = connect(&self.server)?;
         let (stops, took) = (AtomicBool::new(false), Mutex::new(Took::default()));
         let held = || took.lock().unwrap_or_else(|held| held.into_inner());
-        let goes_on = || !stops.load(Ordering::Relaxed);
+        let continues = || !stops.load(Ordering::Relaxed);
         let since = |start: Instant| start.elapsed().as_secs_f64() * 1000.0;
         thread::scope(|scope| {
             let inserting = scope.spawn(|| -> Result<()> {
                 for id in self.first.. {
-                    if !goes_on() {
+                    if !continues() {
                         break;
                     }
                     let start = Instant::now();
@@ -52,7 +52,7 @@ impl Stall {
                 Ok(())
             });
             let consuming = scope.spawn(|| -> Result<()> {
-                while goes_on() {
+                while continues() {
                     let start = Instant::now();
                     consumer.take()?;
                     held().messages.push(since(start));
@@ -62,7 +62,9 @@ impl Stall {
             thread::sleep(Duration::from_secs_f64(self.calm));
             let calm = std::mem::take(&mut *held());
             let start = Instant::now();
-            let compacted = compacting.run("SELECT queue_compact('jobs')").map_err(told);
+            let compacted = compacting
+                .run("SELECT queue_compact('jobs')")
+                .map_err(reported);
             let compaction_s = start.elapsed().as_secs_f64();
             let during = std::mem::take(&mut *held());
             stops.store(true, Ordering::Relaxed);
@@ -71,13 +73,15 @@ impl Stall {
                 let outcome = thread.join().ok().context("a client panicked")?;
                 outcome?;
             }
-            Ok(json!({"compaction_s": compaction_s, "calm": calm.told(), "during": during.told()}))
+            Ok(
+                json!({"compaction_s": compaction_s, "calm": calm.reported(), "during": during.reported()}),
+            )
         })
     }
 }
 
 impl Took {
-    fn told(mut self) -> Value {
+    fn reported(mut self) -> Value {
         let of = |all: &mut Vec<f64>| {
             json!({
                 "count": all.len(), "p50_ms": quantile(all, 0.5), "p99_ms": quantile(all, 0.99),

@@ -62,10 +62,10 @@ impl Wake {
             );
             Ok(())
         })?;
-        let told = |all: &mut Vec<f64>| json!({"p50_ms": quantile(all, 0.5), "p99_ms": quantile(all, 0.99), "max_ms": quantile(all, 1.0)});
+        let reported = |all: &mut Vec<f64>| json!({"p50_ms": quantile(all, 0.5), "p99_ms": quantile(all, 0.99), "max_ms": quantile(all, 1.0)});
         Ok(json!({
             "way": format!("{:?}", self.way), "messages": self.messages,
-            "from_return": told(&mut from_return), "from_start": told(&mut from_start),
+            "from_return": reported(&mut from_return), "from_start": reported(&mut from_start),
         }))
     }
 }

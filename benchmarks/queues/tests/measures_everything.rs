@@ -13,7 +13,7 @@ fn number(value: &Value) -> f64 {
 }
 
 /// What the script says after a quick run.
-fn told() -> Value {
+fn reported() -> Value {
     let scratch = Scratch::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../queue");
     let output = Command::new(script)
@@ -25,15 +25,15 @@ fn told() -> Value {
         .arg(scratch.path())
         .output()
         .expect("the script runs");
-    let told = String::from_utf8_lossy(&output.stderr);
-    println!("{told}");
-    assert!(output.status.success(), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    println!("{reported}");
+    assert!(output.status.success(), "{reported}");
     serde_json::from_slice(&output.stdout).expect("one document")
 }
 
 #[test]
 fn in_a_few_seconds() {
-    let all = told();
+    let all = reported();
     let list = |part: &str| {
         let runs = all[part].as_array();
         runs.unwrap_or_else(|| panic!("{part}: {all}")).clone()

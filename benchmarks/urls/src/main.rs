@@ -11,7 +11,7 @@ mod proof;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use codec::Codec;
-use evenkeel_urlcodec::{Mode, Table};
+use evenkeel_urlcodec::{CodeTable, Mode};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -66,10 +66,10 @@ fn lines(file: &Path) -> Result<Vec<Vec<u8>>> {
         .collect())
 }
 
-fn table(file: Option<&Path>) -> Result<Table> {
+fn table(file: Option<&Path>) -> Result<CodeTable> {
     Ok(match file {
-        Some(file) => Table::read(std::fs::read(file)?)?,
-        None => Table::shipped()?,
+        Some(file) => CodeTable::read(std::fs::read(file)?)?,
+        None => CodeTable::shipped()?,
     })
 }
 

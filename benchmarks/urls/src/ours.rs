@@ -3,10 +3,10 @@
 use crate::codec::Codec;
 use anyhow::{Context, Result};
 use evenkeel_op::{Cancel, Silent};
-use evenkeel_urlcodec::{MAX_LEN, Mode, Table, Training, train};
+use evenkeel_urlcodec::{CodeTable, MAX_LEN, Mode, Training, train};
 use std::path::Path;
 
-pub(crate) struct Ours(pub(crate) Table);
+pub(crate) struct Ours(pub(crate) CodeTable);
 
 /// Trains a table, or takes the one that is kept from an earlier call.
 pub(crate) fn trained(

@@ -2,11 +2,11 @@
 //! prefix's bounds are those of the strings with that prefix.
 
 use anyhow::{Context, Result};
-use evenkeel_urlcodec::{MAX_LEN, NotACode, Table, longest_code};
+use evenkeel_urlcodec::{CodeTable, MAX_LEN, NotACode, longest_code};
 use serde_json::{Value, json};
 
 /// Tries all strings, all neighbours and all different prefixes, whole strings among them.
-pub(crate) fn corpus(table: &Table, mut texts: Vec<Vec<u8>>) -> Result<Value> {
+pub(crate) fn corpus(table: &CodeTable, mut texts: Vec<Vec<u8>>) -> Result<Value> {
     texts.sort();
     texts.dedup();
     let mut codes = Vec::with_capacity(texts.len());
@@ -46,7 +46,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// Any bytes as codes: an error, or the one code of a string that is not longer than allowed.
-pub(crate) fn random_codes(table: &Table, count: usize, seed: u64) -> Result<Value> {
+pub(crate) fn random_codes(table: &CodeTable, count: usize, seed: u64) -> Result<Value> {
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut good, mut wrong, mut longest) = (0_u64, 0_u64, 0);
     for number in 0..count {

@@ -117,11 +117,11 @@ mod tests {
             (at("tmp"), "temporary files"),
             (at(".evenkeel-0"), "our own"),
         ]);
-        let told = found
+        let reported = found
             .iter()
             .map(|one| (one.why.as_str(), one.files, one.directories, one.bytes));
         assert_eq!(
-            told.collect::<Vec<_>>(),
+            reported.collect::<Vec<_>>(),
             [
                 ("a pid file", 2, 0, 3),
                 ("our own", 0, 1, 0),

@@ -115,12 +115,12 @@ fn mount(mountinfo: &str, path: &Path) -> Option<String> {
         let (left, right) = line.split_once(" - ")?;
         let point = left.split(' ').nth(4)?.replace("\\040", " ");
         let mut right = right.split(' ');
-        let told = format!("{} on {}", right.next()?, right.next()?);
-        path.starts_with(&point).then_some((point.len(), told))
+        let noted = format!("{} on {}", right.next()?, right.next()?);
+        path.starts_with(&point).then_some((point.len(), noted))
     });
     mounts
         .max_by_key(|(length, _)| *length)
-        .map(|(_, told)| told)
+        .map(|(_, noted)| noted)
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_units() {
+    fn sizes_are_reported_in_units() {
         assert_eq!(
             readable("innodb_buffer_pool_size", "134217728"),
             format!("{} (134217728)", units::bytes(134_217_728))

@@ -24,8 +24,8 @@ pub(crate) fn each<P: Copy + Sync>(
         let ended = all_joined(threads, "a loading thread").into_iter();
         ended.filter_map(Result::err).collect()
     });
-    let told = errors
+    let reported = errors
         .into_iter()
         .max_by_key(|error| error.kind() != ErrorKind::Interrupted);
-    told.map_or(Ok(()), Err)
+    reported.map_or(Ok(()), Err)
 }

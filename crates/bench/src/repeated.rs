@@ -3,7 +3,7 @@
 use evenkeel_op::{Result, Run};
 use evenkeel_report::compare::Spread;
 use evenkeel_report::page::number;
-use evenkeel_report::{Axis, Bar, BarSeries, Bars, Cell, Page, Part, Table};
+use evenkeel_report::{Axis, Bar, BarSeries, Bars, Cell, Page, PageTable, Part};
 use serde::Serialize;
 
 /// A value of a run that is worth comparing.
@@ -56,8 +56,8 @@ impl<R: Repeatable> Repeated<R> {
         for number in 0..times {
             run.cancel.check()?;
             if times > 1 {
-                let told = format!("run {} of {times}", number + 1);
-                run.progress.note(told);
+                let reported = format!("run {} of {times}", number + 1);
+                run.progress.note(reported);
             }
             runs.push(once(number)?);
             if !runs.last().is_some_and(R::counts) {
@@ -136,8 +136,8 @@ impl<R: Repeatable> Repeated<R> {
         }
     }
 
-    fn table(&self) -> Table {
-        let mut table = Table::new(&["", "median", "least", "most"]);
+    fn table(&self) -> PageTable {
+        let mut table = PageTable::new(&["", "median", "least", "most"]);
         for over in &self.values {
             let Spread {
                 median,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_in_the_middle_and_the_spread_are_told() {
+    fn the_one_in_the_middle_and_the_spread_are_reported() {
         let all = of(&[(7.0, true), (1.0, true), (5.0, true)]);
         assert_eq!(all.middle().unwrap().0, 5.0);
         let spread = all.values[0].spread;

@@ -40,7 +40,7 @@ pub struct Unfinished {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum GroupState {
     /// Behind a GTID, or behind a value for a statement; the next statement says whether a
     /// transaction begins or it stands alone.
     Announced,
@@ -50,11 +50,11 @@ enum State {
 
 #[derive(Debug, Clone)]
 struct Open {
-    state: State,
+    state: GroupState,
     start: u64,
     time: u32,
     /// Whether the time is that of the commit, to which statements add nothing.
-    is_told: bool,
+    is_reported: bool,
     clock: Option<u32>,
     statement: u32,
     gtid: Option<Gtid>,
@@ -64,14 +64,14 @@ impl Open {
     fn tell(&mut self, committed: Committed) {
         self.clock = Some(committed.here);
         if let Some(first) = committed.first {
-            (self.time, self.is_told) = (first, true);
+            (self.time, self.is_reported) = (first, true);
         }
     }
 
     /// Takes note of a statement: the time that it says, and what the clock said.
     fn hear(&mut self, said: u32, clock: u32) {
         self.clock.get_or_insert(clock);
-        if !self.is_told {
+        if !self.is_reported {
             self.time = clock::corrected(self.time, said, clock);
         }
     }
@@ -90,12 +90,12 @@ impl Groups {
         Self {
             open: Some(Open {
                 state: match unfinished.in_transaction {
-                    true => State::Transaction,
-                    false => State::Announced,
+                    true => GroupState::Transaction,
+                    false => GroupState::Announced,
                 },
                 start: unfinished.start,
                 time: unfinished.time,
-                is_told: false,
+                is_reported: false,
                 clock: None,
                 statement: unfinished.statement,
                 gtid: unfinished.gtid,
@@ -111,7 +111,7 @@ impl Groups {
             time: open.time,
             statement: open.statement,
             gtid: open.gtid,
-            in_transaction: open.state == State::Transaction,
+            in_transaction: open.state == GroupState::Transaction,
         })
     }
 
@@ -150,7 +150,7 @@ impl Groups {
         let header = &event.header;
         let ends = match header.kind {
             kind::GTID | kind::GTID_TAGGED | kind::ANONYMOUS_GTID => {
-                self.begin(event, State::Announced, mysql(header, body)?);
+                self.begin(event, GroupState::Announced, mysql(header, body)?);
                 let committed = clock::committed(body);
                 // One with a tag is written in another way.
                 if let (Some(open), Some(committed), true) =
@@ -163,9 +163,9 @@ impl Groups {
             kind::MARIADB_GTID => {
                 let (gtid, alone) = mariadb(header, body)?;
                 let state = if alone {
-                    State::Announced
+                    GroupState::Announced
                 } else {
-                    State::Transaction
+                    GroupState::Transaction
                 };
                 self.begin(event, state, Some(gtid));
                 false
@@ -179,7 +179,7 @@ impl Groups {
             // Too short to be compressed, a commit never comes so.
             kind::MARIADB_QUERY_COMPRESSED | kind::EXECUTE_LOAD_QUERY => {
                 self.begin_if_outside(event);
-                self.state() == Some(State::Announced)
+                self.state() == Some(GroupState::Announced)
             }
             kind::INTVAR | kind::RAND | kind::USER_VAR | kind::BEGIN_LOAD_QUERY => {
                 self.begin_if_outside(event);
@@ -193,10 +193,10 @@ impl Groups {
     fn query(&mut self, event: &Event, text: &[u8]) -> bool {
         self.begin_if_outside(event);
         match self.state() {
-            Some(State::Transaction) => is_commit(text),
+            Some(GroupState::Transaction) => is_commit(text),
             _ if is(text, b"BEGIN") || starts(text, b"XA START") => {
                 if let Some(open) = &mut self.open {
-                    open.state = State::Transaction;
+                    open.state = GroupState::Transaction;
                 }
                 false
             }
@@ -204,16 +204,16 @@ impl Groups {
         }
     }
 
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<GroupState> {
         self.open.as_ref().map(|open| open.state)
     }
 
-    fn begin(&mut self, event: &Event, state: State, gtid: Option<Gtid>) {
+    fn begin(&mut self, event: &Event, state: GroupState, gtid: Option<Gtid>) {
         self.open = Some(Open {
             state,
             start: event.position,
             time: event.header.time,
-            is_told: false,
+            is_reported: false,
             clock: None,
             statement: event.header.time,
             gtid,
@@ -222,7 +222,7 @@ impl Groups {
 
     fn begin_if_outside(&mut self, event: &Event) {
         if self.open.is_none() {
-            self.begin(event, State::Announced, None);
+            self.begin(event, GroupState::Announced, None);
         }
     }
 }

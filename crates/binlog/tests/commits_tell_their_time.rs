@@ -68,12 +68,12 @@ fn case(server: &TestServer, tells: &Tells) {
     assert_eq!(found.len(), 7, "{found:?}");
     let here = begun..=ended;
     for (number, group) in found.iter().enumerate() {
-        let told = match number {
+        let reported = match number {
             6 => *tells == Tells::Commit,
             0 | 3 => *tells >= Tells::Rows,
             _ => true,
         };
-        if told {
+        if reported {
             assert!(here.contains(&group.time), "{here:?}: {group:?}");
             assert!(here.contains(&group.clock.unwrap()), "{here:?}: {group:?}");
         } else {

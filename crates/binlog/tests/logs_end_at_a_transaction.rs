@@ -94,7 +94,7 @@ fn gtids_of_mysql_are_added_to_those_of_the_files_before() {
 
 #[test]
 fn what_cannot_be_read_is_refused_by_name() {
-    for (told, event) in [
+    for (reported, event) in [
         ("encrypted", kind::MARIADB_START_ENCRYPTION),
         ("tagged", kind::GTID_TAGGED),
     ] {
@@ -105,6 +105,6 @@ fn what_cannot_be_read_is_refused_by_name() {
         std::fs::write(&path, &made.bytes).unwrap();
         let error = end_of_file(&path).unwrap_err();
         assert_eq!(error.kind(), evenkeel_op::ErrorKind::Refused);
-        assert!(format!("{error:?}").contains(told), "{error:?}");
+        assert!(format!("{error:?}").contains(reported), "{error:?}");
     }
 }

@@ -30,7 +30,7 @@ const RARE: &[&str] = &[
     "no-ssh-keep-program",
     "ssh-command",
     "ssh-keep-program",
-    "ssh-patience",
+    "ssh-timeout",
     "ssh-program",
     // How to freeze, read and lock it.
     "audit",
@@ -148,18 +148,18 @@ pub(crate) fn arrange(command: Command, columns: usize) -> Command {
 /// example below it where both are too long for a line.
 fn reflow(text: &str, columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
-    let mut goes_on = false;
+    let mut continues = false;
     for line in text.lines() {
         let is_prose = !line.is_empty() && !line.starts_with(' ');
         match lines.last_mut() {
-            Some(last) if is_prose && goes_on => {
+            Some(last) if is_prose && continues => {
                 last.push(' ');
                 last.push_str(line);
             }
             _ if is_prose => lines.push(line.to_owned()),
             _ => lines.extend(example(line, columns)),
         }
-        goes_on = is_prose && !line.ends_with(':');
+        continues = is_prose && !line.ends_with(':');
     }
     lines.join("\n")
 }
@@ -171,10 +171,10 @@ fn example(line: &str, columns: usize) -> Vec<String> {
     }
     let indent = line.len() - line.trim_start().len();
     let gap = line[indent..].find("   ").map(|at| at + indent);
-    let (command, told) = line.split_at(gap.unwrap_or(line.len()));
+    let (command, reported) = line.split_at(gap.unwrap_or(line.len()));
     let mut lines = cut(command, columns);
-    if !told.is_empty() {
-        lines.push(format!("{BELOW}{}", told.trim_start()));
+    if !reported.is_empty() {
+        lines.push(format!("{BELOW}{}", reported.trim_start()));
     }
     lines
 }

@@ -32,14 +32,14 @@ pub fn run() -> ExitCode {
         // What a server holds is for nobody else on this host, whatever the shell's umask is.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
     }
-    let face = show::Face::new(&cli.output, signals::watch());
-    let face = face.beside(commands::writes_a_stream(&cli.verb));
+    let ui = show::Ui::new(&cli.output, signals::watch());
+    let ui = ui.beside(commands::writes_a_stream(&cli.verb));
     for warning in argv::warnings(&words) {
-        face.warn(&warning);
+        ui.warn(&warning);
     }
     let onlookers = commands::Onlookers::of(&cli.verb);
     let outcome = settings::with_files(cli, &words)
-        .inspect_err(|error| onlookers.refused(error, &face))
-        .and_then(|(cli, words)| commands::run_here_or_there(&cli.verb, &words, &face));
-    face.leave(outcome)
+        .inspect_err(|error| onlookers.refused(error, &ui))
+        .and_then(|(cli, words)| commands::run_here_or_there(&cli.verb, &words, &ui));
+    ui.leave(outcome)
 }

@@ -137,7 +137,7 @@ fn a_mount_waits_for_who_removes() {
 }
 
 #[test]
-fn who_waited_in_vain_is_told_so() {
+fn who_waited_in_vain_is_reported_so() {
     let (scratch, _lock) = held("reader.lock");
     let mut restore = plan(&["restore", "--wait=50ms"], scratch.path());
     restore.arg("--target").arg(scratch.path().join("restored"));

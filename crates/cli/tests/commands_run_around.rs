@@ -65,11 +65,11 @@ fn before_and_after_a_run_that_goes_well() {
     ] {
         let done = run(here, verb, flags);
         assert_eq!(done.status.code(), Some(0), "{done:?}");
-        let told = notes(here);
-        assert_eq!(told.len(), 2, "{verb}: {told:?}");
+        let reported = notes(here);
+        assert_eq!(reported.len(), 2, "{verb}: {reported:?}");
         assert!(
-            told[1].starts_with(&format!("after {verb} r 0")),
-            "{told:?}"
+            reported[1].starts_with(&format!("after {verb} r 0")),
+            "{reported:?}"
         );
     }
 }
@@ -80,19 +80,19 @@ fn after_one_that_fails_another() {
     let here = place.path();
     let failed = run(here, "backup", &["--volume=gone", "--snapshot=copy"]);
     assert_eq!(failed.status.code(), Some(2), "{failed:?}");
-    let told = notes(here);
-    assert_eq!(told.len(), 2, "{told:?}");
+    let reported = notes(here);
+    assert_eq!(reported.len(), 2, "{reported:?}");
     assert!(
-        told[1].starts_with("failed backup r 2  ") && told[1].contains("gone"),
-        "{told:?}"
+        reported[1].starts_with("failed backup r 2  ") && reported[1].contains("gone"),
+        "{reported:?}"
     );
     // Before the option files were read, too.
     let failed = run(here, "backup", &["--defaults-file=/nonexistent"]);
     assert_ne!(failed.status.code(), Some(0));
-    let told = notes(here);
+    let reported = notes(here);
     assert!(
-        told.len() == 1 && told[0].starts_with("failed backup r "),
-        "{told:?}"
+        reported.len() == 1 && reported[0].starts_with("failed backup r "),
+        "{reported:?}"
     );
     // What is found to be damaged is no success either.
     assert_eq!(run(here, "backup", &BACKUP).status.code(), Some(0));
@@ -101,10 +101,10 @@ fn after_one_that_fails_another() {
     let damaged = run(here, "verify", &[]);
     let code = damaged.status.code().unwrap();
     assert_ne!(code, 0);
-    let told = notes(here);
+    let reported = notes(here);
     assert!(
-        told[1].starts_with(&format!("failed verify r {code}")),
-        "{told:?}"
+        reported[1].starts_with(&format!("failed verify r {code}")),
+        "{reported:?}"
     );
 }
 
@@ -153,16 +153,16 @@ fn one_that_fails_counts() {
         said.contains("the command of --run-after ended with exit code 7"),
         "{said}"
     );
-    let told = fs::read_to_string(here.join("m.prom")).unwrap();
+    let reported = fs::read_to_string(here.join("m.prom")).unwrap();
     assert!(
-        told.contains("evenkeel_backup_last_run_exit_code{repository=\"r\"} 3\n"),
-        "{told}"
+        reported.contains("evenkeel_backup_last_run_exit_code{repository=\"r\"} 3\n"),
+        "{reported}"
     );
 }
 
 /// Whoever is told of failures is told of runs that somebody stopped, with a message however long.
 #[test]
-fn one_that_is_stopped_is_told_of() {
+fn one_that_is_stopped_is_reported_of() {
     let place = place();
     let here = place.path();
     fs::write(here.join("large"), vec![1; 16 << 20]).unwrap();

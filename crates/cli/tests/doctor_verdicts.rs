@@ -32,7 +32,7 @@ fn check<'a>(json: &'a serde_json::Value, name: &str) -> &'a serde_json::Value {
 }
 
 #[test]
-fn on_xfs_every_server_is_ready_and_a_poor_account_is_told_what_to_grant() {
+fn on_xfs_every_server_is_ready_and_a_poor_account_is_reported_what_to_grant() {
     let disk = LoopFs::xfs(1 << 30);
     for server in servers().into_iter().chain(newer_servers()) {
         let running = server.start(&disk.path().join(server.id), &[]);
@@ -120,10 +120,10 @@ fn over_ssh_the_repository_is_looked_at_here() {
     assert!(disk.join("ssh.used").exists());
     let found = check(&json, "repository");
     assert_eq!(found["warning"], true, "{json:#}");
-    let told = found["found"].as_str().unwrap();
+    let reported = found["found"].as_str().unwrap();
     assert!(
-        told.ends_with("(0755); the next backup closes it"),
-        "{told}"
+        reported.ends_with("(0755); the next backup closes it"),
+        "{reported}"
     );
     let checks = json["checks"].as_array().unwrap();
     let of_it = checks.iter().filter(|one| one["name"] == "repository");
@@ -147,7 +147,7 @@ fn where_nothing_can_freeze_files_it_says_what_else_there_is() {
 }
 
 #[test]
-fn a_redo_log_that_is_not_known_is_told_before_anything_is_copied() {
+fn a_redo_log_that_is_not_known_is_reported_before_anything_is_copied() {
     let disk = LoopFs::xfs(512 << 20);
     let server = servers::mariadb_10_11();
     let datadir = disk.path().join("data");

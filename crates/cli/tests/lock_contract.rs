@@ -54,7 +54,7 @@ fn nobody_writes_while_the_command_runs_on_any_server() {
         for lock in ["auto", "ftwrl"] {
             let scene = Scene::on(&server);
             let mut session = scene.session();
-            let mut held = Tied::start(&mut scene.lock(&["--lock", lock], &scene.until_told()));
+            let mut held = Tied::start(&mut scene.lock(&["--lock", lock], &scene.until_reported()));
             until("the command to run", || scene.path("runs").exists());
             assert!(
                 !can_write(&mut session),
@@ -94,7 +94,7 @@ fn statements_of_ones_own_take_the_place_of_the_lock() {
         "--after",
         "UNLOCK TABLES",
     ];
-    let mut held = Tied::start(&mut scene.lock(&own, &scene.until_told()));
+    let mut held = Tied::start(&mut scene.lock(&own, &scene.until_reported()));
     until("the command to run", || scene.path("runs").exists());
     let mut session = scene.session();
     assert!(session.rows("SELECT * FROM shop.orders").is_err());

@@ -31,7 +31,7 @@ fn standard_error(child: &mut Child) -> String {
 fn a_killed_connection_fails_a_command_that_succeeded() {
     for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
         let scene = Scene::on(&server);
-        let mut lock = scene.lock(&[], &scene.until_told());
+        let mut lock = scene.lock(&[], &scene.until_reported());
         let mut held = Tied::start(lock.stderr(Stdio::piped()));
         until("the command to run", || scene.path("runs").exists());
         kill_sessions(&scene);
@@ -55,7 +55,7 @@ fn a_killed_connection_fails_a_command_that_succeeded() {
 fn the_watchdog_ends_a_lock_that_is_held_for_too_long() {
     let scene = Scene::on(&mariadb_10_11());
     let limits = ["--lock-deadline", "1s", "--lock-hold-limit", "500ms"];
-    let mut held = Tied::start(&mut scene.lock(&limits, &scene.until_told()));
+    let mut held = Tied::start(&mut scene.lock(&limits, &scene.until_reported()));
     until("the command to run", || scene.path("runs").exists());
     let mut session = scene.session();
     // The command still runs; the application does not wait for it any more.
@@ -84,7 +84,7 @@ fn signals_go_to_the_command_and_the_lock_stays_until_it_ends() {
     let trap = format!(
         "trap 'touch {}' TERM; {}; exit 9",
         caught.display(),
-        scene.until_told()
+        scene.until_reported()
     );
     let mut held = Tied::start(&mut scene.lock(&[], &trap));
     until("the command to run", || scene.path("runs").exists());

@@ -70,7 +70,7 @@ fn the_server_waits_for_it_and_starts_without_it() {
 }
 
 #[test]
-fn a_wrong_data_directory_is_told_and_nothing_else_happens() {
+fn a_wrong_data_directory_is_reported_and_nothing_else_happens() {
     let scratch = tempfile::tempdir().unwrap();
     let missing = scratch.path().join("missing");
     for (dir, word) in [

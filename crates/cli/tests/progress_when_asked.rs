@@ -24,23 +24,23 @@ fn answer(words: &[&str]) -> String {
     let reads = line(|line| line.contains("reading, 16.0 MiB"));
     assert!(reads.is_some(), "it said what there is to read");
     signal("USR1", run.id());
-    let told = line(|line| line.ends_with(" so far") || line.ends_with(" left"));
-    let told = told.expect("an answer");
+    let reported = line(|line| line.ends_with(" so far") || line.ends_with(" left"));
+    let reported = reported.expect("an answer");
     signal("TERM", run.id());
-    assert_eq!(run.wait().unwrap().code(), Some(143), "{told}");
-    told
+    assert_eq!(run.wait().unwrap().code(), Some(143), "{reported}");
+    reported
 }
 
 #[test]
-fn a_backup_says_how_far_it_is_and_goes_on() {
+fn a_backup_says_how_far_it_is_and_continues() {
     let dir = tempfile::tempdir().unwrap();
     let volume = dir.path().join("disk.img");
     fs::write(&volume, vec![1; 16 << 20]).unwrap();
     let (volume, place) = (volume.to_str().unwrap(), dir.path().join("r"));
     let place = place.to_str().unwrap();
     let slow = ["--volume", volume, "--snapshot", "copy", "--rate", "1"];
-    let told = answer(&[&["backup", place], &slow[..]].concat());
-    assert!(told.contains("16.0 MiB"), "{told}");
+    let reported = answer(&[&["backup", place], &slow[..]].concat());
+    assert!(reported.contains("16.0 MiB"), "{reported}");
 }
 
 #[test]
@@ -54,6 +54,6 @@ fn each_of_a_fleet_says_it_too() {
          snapshot = 'copy'\nrate = 1\n"
     );
     fs::write(&list, text).unwrap();
-    let told = answer(&["fleet", list.to_str().unwrap(), "--", "backup"]);
-    assert!(told.contains("a: reading"), "{told}");
+    let reported = answer(&["fleet", list.to_str().unwrap(), "--", "backup"]);
+    assert!(reported.contains("a: reading"), "{reported}");
 }

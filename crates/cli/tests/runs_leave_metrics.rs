@@ -52,7 +52,7 @@ fn a_good_run_and_bad_ones() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told_and_the_backup_is_there() {
+fn a_place_that_cannot_be_written_is_reported_and_the_backup_is_there() {
     let scratch = tempfile::tempdir().unwrap();
     let here = scratch.path();
     fs::write(here.join("disk"), vec![1; 1 << 20]).unwrap();
@@ -151,7 +151,7 @@ fn verify_forget_and_prune_leave_one_too() {
 }
 
 #[test]
-fn what_cannot_be_told_is_no_whole_success() {
+fn what_cannot_be_reported_is_no_whole_success() {
     let scratch = tempfile::tempdir().unwrap();
     let here = scratch.path();
     fs::write(here.join("disk"), vec![1; 1 << 20]).unwrap();
@@ -204,7 +204,7 @@ fn what_is_no_file_of_metrics_is_left_alone() {
             .is_symlink()
     );
     assert_eq!(made("r", "all.prom"), Some(0));
-    let told = fs::read_to_string(here.join("all.prom")).unwrap();
+    let reported = fs::read_to_string(here.join("all.prom")).unwrap();
     assert_eq!(made("other", "all.prom"), Some(2), "of another repository");
-    assert_eq!(fs::read_to_string(here.join("all.prom")).unwrap(), told);
+    assert_eq!(fs::read_to_string(here.join("all.prom")).unwrap(), reported);
 }

@@ -123,7 +123,7 @@ fn lines_come_back_sort_and_are_found() {
 }
 
 #[test]
-fn what_is_no_code_or_table_is_told() {
+fn what_is_no_code_or_table_is_reported() {
     let scratch = Scratch::new();
     let input = scratch.join("input");
     for (line, exit) in [("zz\n", 1), ("abc\n", 1), ("ffffffff\n", 1), ("\n", 0)] {

@@ -8,7 +8,7 @@ use crate::space::{ChecksumKind, SpaceFormat};
 
 /// What a page is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum PageKind {
     /// A node of a B-tree: of the rows, or of a secondary index.
     Index,
     /// A node of a spatial index.
@@ -35,10 +35,10 @@ pub enum Kind {
     Unknown,
 }
 
-/// How many kinds there are, for counting by [`Kind::number`].
+/// How many kinds there are, for counting by [`PageKind::number`].
 pub const KINDS: usize = 12;
 
-impl Kind {
+impl PageKind {
     /// Every kind, in the order of their numbers.
     pub const ALL: [Self; KINDS] = [
         Self::Index,
@@ -91,7 +91,7 @@ impl Kind {
         }
     }
 
-    /// Returns its place in [`Kind::ALL`].
+    /// Returns its place in [`PageKind::ALL`].
     #[must_use]
     pub fn number(self) -> usize {
         self as usize
@@ -123,14 +123,14 @@ mod tests {
 
     #[test]
     fn numbers_lead_back() {
-        for (number, kind) in Kind::ALL.into_iter().enumerate() {
+        for (number, kind) in PageKind::ALL.into_iter().enumerate() {
             assert_eq!(kind.number(), number, "{}", kind.name());
         }
     }
 
     #[test]
     fn one_type_means_two_things() {
-        assert_eq!(Kind::of_type(PageType(18), false), Kind::Index);
-        assert_eq!(Kind::of_type(PageType(18), true), Kind::Dictionary);
+        assert_eq!(PageKind::of_type(PageType(18), false), PageKind::Index);
+        assert_eq!(PageKind::of_type(PageType(18), true), PageKind::Dictionary);
     }
 }

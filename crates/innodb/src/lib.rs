@@ -16,6 +16,6 @@ mod header;
 
 pub use checksum::{Verdict, Why, has_stray_bits, verify};
 pub use header::PageHeader;
-pub use kind::Kind;
+pub use kind::PageKind;
 pub use page::{PageSize, PageType};
 pub use space::{ChecksumKind, Probe, SpaceFormat};

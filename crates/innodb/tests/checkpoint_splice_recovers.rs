@@ -1,7 +1,7 @@
 //! Does a data directory cloned file by file from a running server recover, if and only if the
 //! redo log's saved checkpoint is put over the log's clone?
 
-use evenkeel_innodb::redo::{RedoHeader, RedoLayout, capacity, log_end, wrapped};
+use evenkeel_innodb::redo::{RedoFormat, RedoHeader, capacity, log_end, wrapped};
 use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, verify};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 struct Subject {
     server: TestServer,
-    layout: RedoLayout,
+    layout: RedoFormat,
     /// Makes the log so small that it wraps soon.
     small_log: &'static [&'static str],
     /// What every start of it needs.
@@ -41,7 +41,7 @@ struct Subject {
 fn mariadb() -> Subject {
     Subject {
         server: mariadb_10_11(),
-        layout: RedoLayout::SingleFile,
+        layout: RedoFormat::SingleFile,
         small_log: &["--innodb-log-file-size=4M"],
         options: Vec::new(),
         _keys: None,
@@ -67,7 +67,7 @@ fn mariadb_encrypted() -> Subject {
 fn mysql(server: TestServer) -> Subject {
     Subject {
         server,
-        layout: RedoLayout::Classic,
+        layout: RedoFormat::Classic,
         small_log: &["--innodb-log-file-size=4M", "--innodb-log-files-in-group=2"],
         options: Vec::new(),
         _keys: None,
@@ -225,7 +225,7 @@ impl<'a> Live<'a> {
 
     fn logs(&self, datadir: &Path) -> Vec<PathBuf> {
         let count = match self.subject.layout {
-            RedoLayout::Classic => 2,
+            RedoFormat::Classic => 2,
             _ => 1,
         };
         (0..count)
@@ -320,7 +320,7 @@ impl<'a> Live<'a> {
             let saved =
                 RedoHeader::read(&self.datadir.join("ib_logfile0"), self.subject.layout).unwrap();
             let logs: Vec<PathBuf> = match self.subject.layout {
-                RedoLayout::Classic => vec!["ib_logfile0".into(), "ib_logfile1".into()],
+                RedoFormat::Classic => vec!["ib_logfile0".into(), "ib_logfile1".into()],
                 _ => vec!["ib_logfile0".into()],
             };
             let live: Vec<PathBuf> = logs.iter().map(|log| self.datadir.join(log)).collect();

@@ -126,8 +126,8 @@ fn flip_all(name: &str, page: &mut [u8], no: u32, format: &SpaceFormat, skip: &[
                 let stray = has_stray_bits(page, no, format);
                 page[at] ^= 1 << bit;
                 // Encryption uses them.
-                let told = unprotected && !format.encrypted;
-                assert_eq!(stray, told, "{name} page {no}: byte {at}");
+                let reported = unprotected && !format.encrypted;
+                assert_eq!(stray, reported, "{name} page {no}: byte {at}");
             }
         }
     }

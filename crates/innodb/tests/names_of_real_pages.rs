@@ -34,14 +34,14 @@ fn damage_is_named_and_repaired(server: &TestServer, query: &str, knows_partitio
     let running = server.start(&datadir, CALM);
     let mut session = running.session().unwrap();
     fill(&mut session);
-    let told: Vec<IndexRow> = session.rows(query).unwrap().iter().map(index_row).collect();
-    let names = Names::new(told.clone());
+    let reported: Vec<IndexRow> = session.rows(query).unwrap().iter().map(index_row).collect();
+    let names = Names::new(reported.clone());
     drop(session);
     running.stop(SERVER_DEADLINE).unwrap();
 
     let file = "data/k@002d1@0020@0p/or@0023der@002e@65e5.ibd";
     let path = datadir.join(file.strip_prefix("data/").unwrap());
-    dictionaries_agree(server, &datadir, &path, &told);
+    dictionaries_agree(server, &datadir, &path, &reported);
     let seen = pages(&names, file, &path);
     let indexes: BTreeSet<&str> = seen
         .iter()
@@ -85,7 +85,7 @@ fn damage_is_named_and_repaired(server: &TestServer, query: &str, knows_partitio
 }
 
 /// What the files say without a server is what the server says.
-fn dictionaries_agree(server: &TestServer, datadir: &Path, table: &Path, told: &[IndexRow]) {
+fn dictionaries_agree(server: &TestServer, datadir: &Path, table: &Path, reported: &[IndexRow]) {
     let is_mysql_8 = server.name.starts_with("MySQL 8");
     let read: Vec<IndexRow> = match is_mysql_8 {
         false => {
@@ -108,10 +108,10 @@ fn dictionaries_agree(server: &TestServer, datadir: &Path, table: &Path, told: &
         };
         rows.iter().filter(is_it).map(key).collect()
     };
-    assert_eq!(of_table(&read), of_table(told), "{}", server.name);
+    assert_eq!(of_table(&read), of_table(reported), "{}", server.name);
     assert_eq!(of_table(&read).len(), 3, "{}: {read:?}", server.name);
     if !is_mysql_8 {
-        assert!(read.len() >= told.len(), "{}", server.name);
+        assert!(read.len() >= reported.len(), "{}", server.name);
     }
 }
 

@@ -43,10 +43,10 @@ impl Found {
 }
 
 /// A table to fill, and the options it is created with.
-type Table<'a> = (&'a str, &'a str);
+type TableToFill<'a> = (&'a str, &'a str);
 
 /// Makes a server with `args`, fills it, stops it, and checks every page of what it leaves.
-fn check(server: &TestServer, args: &[&str], tables: &[Table<'_>]) -> Found {
+fn check(server: &TestServer, args: &[&str], tables: &[TableToFill<'_>]) -> Found {
     let scratch = Scratch::new();
     let datadir = scratch.join("data");
     // Nothing here survives a crash, and nothing has to.
@@ -75,7 +75,7 @@ fn check(server: &TestServer, args: &[&str], tables: &[Table<'_>]) -> Found {
 }
 
 /// Fills tables with rows that split pages, go off page, and are partly deleted again.
-fn fill(session: &mut Session, tables: &[Table<'_>]) {
+fn fill(session: &mut Session, tables: &[TableToFill<'_>]) {
     let columns = "(id INT PRIMARY KEY AUTO_INCREMENT, a INT, v VARCHAR(150), t TEXT, KEY (a))";
     session.run("CREATE DATABASE t").unwrap();
     session
@@ -277,15 +277,15 @@ fn tablespaces(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-const FORMATS: &[Table<'_>] = &[
+const FORMATS: &[TableToFill<'_>] = &[
     ("dynamic", "ROW_FORMAT=DYNAMIC"),
     ("compact", "ROW_FORMAT=COMPACT"),
     ("redundant", "ROW_FORMAT=REDUNDANT"),
 ];
 
 /// Adds the compressed formats that a page size allows.
-fn formats<'a>(page_size: &str, more: &[Table<'a>]) -> Vec<Table<'a>> {
-    let mut tables: Vec<Table<'a>> = FORMATS.iter().chain(more).copied().collect();
+fn formats<'a>(page_size: &str, more: &[TableToFill<'a>]) -> Vec<TableToFill<'a>> {
+    let mut tables: Vec<TableToFill<'a>> = FORMATS.iter().chain(more).copied().collect();
     let largest = match page_size {
         "4k" => 4,
         "8k" => 8,
@@ -304,12 +304,12 @@ fn formats<'a>(page_size: &str, more: &[Table<'a>]) -> Vec<Table<'a>> {
     tables
 }
 
-const MYSQL_COMPRESSION: &[Table<'_>] =
+const MYSQL_COMPRESSION: &[TableToFill<'_>] =
     &[("zlib", "COMPRESSION='zlib'"), ("lz4", "COMPRESSION='lz4'")];
 
 #[test]
 fn mariadb_page_sizes_and_row_formats() {
-    let compressed: &[Table<'_>] = &[("page_compressed", "PAGE_COMPRESSED=1")];
+    let compressed: &[TableToFill<'_>] = &[("page_compressed", "PAGE_COMPRESSED=1")];
     for page_size in share("page sizes", &PAGE_SIZES, Part::new(0, 2)) {
         let args = [
             &*format!("--innodb-page-size={page_size}"),
@@ -345,7 +345,7 @@ fn mysql_page_sizes(server: &TestServer, part: Part) {
 
 #[test]
 fn mariadb_checksum_algorithms() {
-    let compressed: &[Table<'_>] = &[("page_compressed", "PAGE_COMPRESSED=1")];
+    let compressed: &[TableToFill<'_>] = &[("page_compressed", "PAGE_COMPRESSED=1")];
     for algorithm in ["strict_full_crc32", "crc32", "strict_crc32"] {
         let arg = format!("--innodb-checksum-algorithm={algorithm}");
         let found = check(&mariadb_10_11(), &[&arg], &formats("16k", compressed));
@@ -389,7 +389,7 @@ fn mariadb_encrypted_pages() {
     let key = |digit: &str| digit.repeat(32);
     fs::write(&keys, format!("1;{}\n2;{}\n", key("a7"), key("3c"))).unwrap();
     let keys = format!("--file-key-management-filename={}", keys.display());
-    let tables: &[Table<'_>] = &[
+    let tables: &[TableToFill<'_>] = &[
         ("sealed", "ENCRYPTED=YES"),
         ("sealed_2", "ENCRYPTED=YES ENCRYPTION_KEY_ID=2"),
         (

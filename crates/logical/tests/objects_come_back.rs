@@ -36,7 +36,7 @@ fn make_anew(running: &Running, objects: &Objects, how: &Rendering) {
 }
 
 /// Returns what the server tells by itself, without our reading of it.
-fn told(running: &Running) -> Vec<String> {
+fn reported(running: &Running) -> Vec<String> {
     let lists = [
         (
             "TRIGGERS",
@@ -117,11 +117,11 @@ fn what_was_dropped_is_made_anew() {
                 .map(|view| view.program.name.as_str())
                 .collect();
             assert_eq!(broken, ["broken"], "{}", server.name);
-            let told_before = told(&running);
-            let fires = told_before
+            let reported_before = reported(&running);
+            let fires = reported_before
                 .iter()
                 .find(|one| one.starts_with("TRIGGERS: mm, 2"));
-            assert!(fires.is_some(), "{told_before:?}");
+            assert!(fires.is_some(), "{reported_before:?}");
             nasty::drop_all(&mut session);
             let how = Rendering {
                 split_tables,
@@ -129,7 +129,7 @@ fn what_was_dropped_is_made_anew() {
             };
             make_anew(&running, &before, &how);
             let after = read_all(&running);
-            assert_eq!(told(&running), told_before, "{}", server.name);
+            assert_eq!(reported(&running), reported_before, "{}", server.name);
             let found = differences(&without_broken(before), &after, Closeness::Same);
             assert!(found.is_empty(), "{}: {}", server.name, found.join("\n\n"));
         }

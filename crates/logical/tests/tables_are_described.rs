@@ -2,11 +2,11 @@
 
 mod nasty;
 
-use evenkeel_logical::objects::{Generated, Objects, Selection, Table, read};
+use evenkeel_logical::objects::{Generated, Objects, Selection, TableObject, read};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_testkit::{Scratch, servers};
 
-fn table<'a>(objects: &'a Objects, name: &str) -> &'a Table {
+fn table<'a>(objects: &'a Objects, name: &str) -> &'a TableObject {
     let mut tables = objects.databases.iter().flat_map(|one| &one.tables);
     tables
         .find(|table| table.name == name)
@@ -19,7 +19,7 @@ fn key(objects: &Objects, name: &str) -> Option<String> {
 }
 
 /// Returns what is special of each column.
-fn columns(table: &Table) -> String {
+fn columns(table: &TableObject) -> String {
     let special = table.columns.iter().filter_map(|column| {
         let how = match column.generated {
             Generated::No if column.auto_increment => "counter",
@@ -35,7 +35,7 @@ fn columns(table: &Table) -> String {
 }
 
 #[test]
-fn columns_and_keys_are_told() {
+fn columns_and_keys_are_reported() {
     for server in servers() {
         let scratch = Scratch::new();
         let running = server.start(&scratch.join("data"), &[]);

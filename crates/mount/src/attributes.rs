@@ -1,6 +1,6 @@
 //! Attributes in the kernel's words.
 
-use crate::tree::{Attributes, Kind};
+use crate::tree::{Attributes, NodeKind};
 use fuser::{FileAttr, FileType, INodeNo};
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,11 +12,11 @@ const BLOCK_SIZE: u32 = 64 << 10;
 /// Nothing changes behind the kernel's back, so it may cache what it was given for long.
 pub(crate) const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
-pub(crate) fn file_type(kind: Kind) -> FileType {
+pub(crate) fn file_type(kind: NodeKind) -> FileType {
     match kind {
-        Kind::File => FileType::RegularFile,
-        Kind::Directory => FileType::Directory,
-        Kind::Link => FileType::Symlink,
+        NodeKind::File => FileType::RegularFile,
+        NodeKind::Directory => FileType::Directory,
+        NodeKind::Link => FileType::Symlink,
     }
 }
 

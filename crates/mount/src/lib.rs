@@ -26,7 +26,7 @@ mod tree;
 pub use delayed::{Delay, Delayed, Reads};
 pub use scratch::{Claim, Origin, Overlay, Owner, Scratch};
 pub use session::{Mounted, heal};
-pub use tree::{Attributes, Entry, Kind, NodeId, ROOT, Tree};
+pub use tree::{Attributes, Entry, NodeId, NodeKind, ROOT, Tree};
 
 /// Threads that answer the kernel: reads of different frames are decompressed side by side.
 const THREADS: usize = 4;

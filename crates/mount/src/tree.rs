@@ -11,7 +11,7 @@ pub const ROOT: NodeId = 1;
 
 /// What a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     /// A regular file.
     File,
     /// A directory.
@@ -24,7 +24,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
     /// What it is.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Length in bytes.
     pub size: u64,
     /// Bytes that it takes up.
@@ -47,7 +47,7 @@ pub struct Entry {
     /// Whose.
     pub node: NodeId,
     /// What that is.
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
 /// A tree of files that never changes. Asked by many threads at once.

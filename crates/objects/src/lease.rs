@@ -15,7 +15,7 @@
 //! A holder whose lease was not renewed for three quarters of the term takes it for lost, and its
 //! store refuses to change anything from then on.
 
-use crate::patience::patiently;
+use crate::retry::retried;
 use crate::shared::{Shared, put_surely, version_of};
 use evenkeel_op::boot::boot_id;
 use evenkeel_repository::store::{Lock, LockMode};
@@ -46,11 +46,11 @@ struct Body {
 
 /// A lease that is held.
 pub(crate) struct Lease {
-    state: Arc<State>,
+    state: Arc<LeaseState>,
     renewing: AbortHandle,
 }
 
-struct State {
+struct LeaseState {
     shared: Weak<Shared>,
     objects: Arc<dyn ObjectStore>,
     path: Path,
@@ -69,7 +69,7 @@ struct Now {
 
 /// The leases of a store.
 #[derive(Default)]
-pub(crate) struct Held(Mutex<Vec<Weak<State>>>);
+pub(crate) struct Held(Mutex<Vec<Weak<LeaseState>>>);
 
 impl Held {
     pub(crate) fn add(&self, lease: &Lease) {
@@ -110,12 +110,12 @@ impl Lease {
         let Some((path, body, version)) = taken else {
             return Ok(None);
         };
-        let state = Arc::new(State {
+        let state = Arc::new(LeaseState {
             shared: Arc::downgrade(shared),
             objects: shared.objects.clone(),
             path,
             mode,
-            term: shared.manners.lease,
+            term: shared.options.lease,
             now: Mutex::new(Now {
                 body,
                 version,
@@ -147,7 +147,7 @@ async fn alone(shared: &Shared, name: &str) -> Result<Taken, Fault> {
     let path = shared.path(&format!("{name}/exclusive"));
     let objects = &*shared.objects;
     let body = Body::new();
-    let mode = match patiently!(objects.head(&path)) {
+    let mode = match retried!(objects.head(&path)) {
         Err(Fault::NotFound { .. }) => PutMode::Create,
         Err(error) => return Err(error),
         Ok(there) if is_over(shared, &there).await? => PutMode::Update(version_of(&there)),
@@ -161,11 +161,11 @@ async fn alone(shared: &Shared, name: &str) -> Result<Taken, Fault> {
         insist(objects, &path).await?;
     }
     let folder = shared.path(name);
-    let found = patiently!(objects.list_with_delimiter(Some(&folder)))?;
+    let found = retried!(objects.list_with_delimiter(Some(&folder)))?;
     for there in found.objects.iter().filter(|one| one.location != path) {
         if is_over(shared, there).await? {
             // Who may not delete finds it here again, and over.
-            match gone(patiently!(objects.delete(&there.location))) {
+            match gone(retried!(objects.delete(&there.location))) {
                 Err(Fault::PermissionDenied { .. }) => {}
                 other => other?,
             }
@@ -206,7 +206,7 @@ async fn together(shared: &Shared, name: &str) -> Result<Taken, Fault> {
         Err(error) => return Err(error),
     };
     let exclusive = shared.path(&format!("{name}/exclusive"));
-    let free = match patiently!(objects.head(&exclusive)) {
+    let free = match retried!(objects.head(&exclusive)) {
         Err(Fault::NotFound { .. }) => true,
         Err(error) => return Err(error),
         Ok(there) => is_over(shared, &there).await?,
@@ -214,14 +214,14 @@ async fn together(shared: &Shared, name: &str) -> Result<Taken, Fault> {
     if free {
         return Ok(Some((path, body, version)));
     }
-    gone(patiently!(objects.delete(&path)))?;
+    gone(retried!(objects.delete(&path)))?;
     Ok(None)
 }
 
 /// Returns in words who holds a lease alone; nothing where nobody does or nobody can tell.
 pub(crate) fn holder(shared: &Shared, name: &str) -> Option<String> {
     let (objects, path) = (&*shared.objects, shared.path(&format!("{name}/exclusive")));
-    let read = shared.wait(async { patiently!(async { objects.get(&path).await?.bytes().await }) });
+    let read = shared.wait(async { retried!(async { objects.get(&path).await?.bytes().await }) });
     let body: Body = serde_json::from_slice(&read.ok()?).ok()?;
     (!body.released).then(|| format!("process {} on {}", body.process, body.host))
 }
@@ -229,7 +229,7 @@ pub(crate) fn holder(shared: &Shared, name: &str) -> Option<String> {
 /// Whether a lease was given back, or its holder is gone.
 async fn is_over(shared: &Shared, there: &ObjectMeta) -> Result<bool, Fault> {
     let objects = &*shared.objects;
-    let read = patiently!(async { objects.get(&there.location).await?.bytes().await });
+    let read = retried!(async { objects.get(&there.location).await?.bytes().await });
     let read = match read {
         Ok(read) => read,
         Err(Fault::NotFound { .. }) => return Ok(true),
@@ -244,13 +244,13 @@ async fn is_over(shared: &Shared, there: &ObjectMeta) -> Result<bool, Fault> {
         return Ok(true);
     }
     let clock = shared.path(&format!("clock-{:016x}", random()));
-    patiently!(objects.put(&clock, "now".into()))?;
-    let now = patiently!(objects.head(&clock))?.last_modified;
-    gone(patiently!(objects.delete(&clock)))?;
+    retried!(objects.put(&clock, "now".into()))?;
+    let now = retried!(objects.head(&clock))?.last_modified;
+    gone(retried!(objects.delete(&clock)))?;
     let age = now
         .signed_duration_since(there.last_modified)
         .num_milliseconds();
-    Ok(age > shared.manners.lease.as_millis() as i64)
+    Ok(age > shared.options.lease.as_millis() as i64)
 }
 
 /// Writes a lease; nothing when someone else was first.
@@ -282,7 +282,7 @@ async fn release(
         return Ok(());
     }
     // A renewal was on its way, and came through.
-    let read = patiently!(async {
+    let read = retried!(async {
         let there = objects.get(path).await?;
         Ok((version_of(&there.meta), there.bytes().await?))
     });
@@ -294,7 +294,7 @@ async fn release(
     Ok(())
 }
 
-async fn renew(state: Arc<State>) {
+async fn renew(state: Arc<LeaseState>) {
     let mut pause = state.term / 4;
     loop {
         tokio::time::sleep(pause).await;
@@ -329,7 +329,7 @@ async fn renew(state: Arc<State>) {
     }
 }
 
-impl State {
+impl LeaseState {
     fn now(&self) -> MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(|e| e.into_inner())
     }

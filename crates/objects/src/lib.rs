@@ -1,7 +1,7 @@
 //! A repository's objects in an object store: S3 and what speaks like it, Google Cloud Storage and
 //! Azure Blob Storage.
 //!
-//! * [`Place`] is where, and how to get in: a URL and options by their usual names.
+//! * [`StoreLocation`] is where, and how to get in: a URL and options by their usual names.
 //! * [`ObjectsStore`] is a [`Store`](evenkeel_repository::store::Store) there. Nothing that a
 //!   repository does needs to know about it.
 //!
@@ -17,16 +17,16 @@
 
 mod fault;
 mod lease;
-mod patience;
-mod place;
+mod location;
 mod reading;
+mod retry;
 mod shared;
 mod store;
 mod way;
 mod window;
 mod writing;
 
-pub use place::Place;
-pub use shared::Manners;
+pub use location::StoreLocation;
+pub use shared::StoreOptions;
 pub use store::ObjectsStore;
 pub use way::Tell;

@@ -3,7 +3,7 @@
 //! that are kept, long ones that follow each other ahead of being wanted.
 
 use crate::fault::{Asked, io_error};
-use crate::patience::patiently;
+use crate::retry::retried;
 use crate::shared::{Shared, TOGETHER, head_of};
 use crate::window::Version;
 use bytes::Bytes;
@@ -97,7 +97,7 @@ impl Reading {
 
 /// Asks what an object is and how it begins.
 async fn begin(objects: Arc<dyn ObjectStore>, path: Path) -> Result<(ObjectMeta, Bytes), Fault> {
-    patiently!(async {
+    retried!(async {
         match objects.get_opts(&path, head_of(PIECE)).await {
             Ok(found) => {
                 let mut meta = found.meta.clone();

@@ -2,7 +2,7 @@
 
 use crate::fault::{Asked, io_error, is_passing};
 use crate::lease::Held;
-use crate::patience::{Tries, patiently};
+use crate::retry::{Tries, retried};
 use crate::way::Tell;
 use crate::window::Windows;
 use evenkeel_repository::store::Existing;
@@ -24,7 +24,7 @@ pub(crate) const TOGETHER: usize = 16;
 
 /// How objects are kept.
 #[derive(Debug, Clone)]
-pub struct Manners {
+pub struct StoreOptions {
     /// Storage class of what is large, by the store's own name (`STANDARD_IA`). Small objects are
     /// read by every run and stay in the default one.
     pub storage_class: Option<String>,
@@ -34,7 +34,7 @@ pub struct Manners {
     pub tell: Tell,
 }
 
-impl Default for Manners {
+impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             storage_class: None,
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) runtime: Option<Runtime>,
     pub(crate) prefix: String,
     pub(crate) place: String,
-    pub(crate) manners: Manners,
+    pub(crate) options: StoreOptions,
     /// What the objects at the top were when they were last read or written: only those are ever
     /// replaced.
     pub(crate) seen: Mutex<HashMap<String, UpdateVersion>>,
@@ -91,7 +91,7 @@ impl Shared {
     /// Asks what an object is.
     pub(crate) async fn meta(&self, name: &str) -> object_store::Result<ObjectMeta> {
         let path = self.path(name);
-        patiently!(self.objects.head(&path))
+        retried!(self.objects.head(&path))
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<String, UpdateVersion>> {
@@ -112,7 +112,7 @@ impl Shared {
     }
 
     pub(crate) fn attributes(&self, large: bool) -> Attributes {
-        let class = self.manners.storage_class.as_ref().filter(|_| large);
+        let class = self.options.storage_class.as_ref().filter(|_| large);
         let mut attributes = Attributes::new();
         if let Some(class) = class {
             attributes.insert(Attribute::StorageClass, class.clone().into());
@@ -179,7 +179,7 @@ async fn ours(
     path: &Path,
     payload: &PutPayload,
 ) -> Option<UpdateVersion> {
-    let read = patiently!(async {
+    let read = retried!(async {
         let there = objects.get(path).await?;
         let version = version_of(&there.meta);
         Ok((version, there.bytes().await?))

@@ -2,9 +2,9 @@
 
 use crate::fault::{Asked, io_error};
 use crate::lease::{self, Lease};
-use crate::patience::patiently;
 use crate::reading::Reading;
-use crate::shared::{Manners, Shared, TOGETHER};
+use crate::retry::retried;
+use crate::shared::{Shared, StoreOptions, TOGETHER};
 use crate::window::Windows;
 use crate::writing::Writing;
 use evenkeel_op::Context;
@@ -38,7 +38,7 @@ impl ObjectsStore {
         objects: Arc<dyn ObjectStore>,
         prefix: Path,
         place: String,
-        manners: Manners,
+        options: StoreOptions,
     ) -> evenkeel_op::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
@@ -51,7 +51,7 @@ impl ObjectsStore {
             runtime: Some(runtime),
             prefix: prefix.to_string(),
             place: place.trim_end_matches('/').to_owned(),
-            manners,
+            options,
             seen: Mutex::default(),
             leases: lease::Held::default(),
             windows: Windows::default(),
@@ -107,7 +107,7 @@ impl Store for ObjectsStore {
     fn remove(&self, name: &str) -> io::Result<()> {
         self.0.check_leases()?;
         let (objects, path) = (&self.0.objects, self.0.path(name));
-        let removal = async { patiently!(objects.delete(&path)) };
+        let removal = async { retried!(objects.delete(&path)) };
         match self.0.wait(removal) {
             Ok(()) | Err(Fault::NotFound { .. }) => Ok(()),
             Err(error) => Err(io_error(Asked::Remove, error)),
@@ -151,7 +151,7 @@ impl Store for ObjectsStore {
 
 /// Asks what lies in a folder.
 async fn listing(objects: Arc<dyn ObjectStore>, folder: Path) -> Result<Vec<Listed>, Fault> {
-    let found = patiently!(objects.list_with_delimiter(Some(&folder)))?;
+    let found = retried!(objects.list_with_delimiter(Some(&folder)))?;
     let folders = found.common_prefixes.iter().map(|path| (path, 0, true));
     // Some stores, and people who click "make a folder", leave an object named as the folder.
     let inside = found.objects.iter().filter(|one| one.location != folder);

@@ -95,7 +95,7 @@ pub(crate) struct Way(pub(crate) Tell);
 
 impl HttpConnector for Way {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(Told {
+        Ok(HttpClient::new(Reported {
             client: ReqwestConnector::default().connect(options)?,
             tell: self.0.clone(),
             ever_reached: AtomicBool::new(false),
@@ -105,7 +105,7 @@ impl HttpConnector for Way {
 }
 
 #[derive(Debug)]
-struct Told {
+struct Reported {
     client: HttpClient,
     tell: Tell,
     ever_reached: AtomicBool,
@@ -114,7 +114,7 @@ struct Told {
 }
 
 #[async_trait]
-impl HttpService for Told {
+impl HttpService for Reported {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let host = request.uri().authority().map(ToString::to_string);
         let path = request.uri().path();

@@ -1,6 +1,6 @@
 //! Ranges of objects that were read or are on their way: a bounded number, the oldest go first.
 
-use crate::patience::patiently;
+use crate::retry::retried;
 use crate::shared::Shared;
 use bytes::Bytes;
 use object_store::path::Path;
@@ -27,7 +27,7 @@ impl Version {
         objects: &dyn ObjectStore,
         range: Range<u64>,
     ) -> Result<Bytes, Fault> {
-        let read = patiently!(async {
+        let read = retried!(async {
             let options = GetOptions {
                 if_match: self.e_tag.clone(),
                 range: Some(range.clone().into()),

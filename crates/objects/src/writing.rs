@@ -1,7 +1,7 @@
 //! An object on its way: kept back while it is small, in parts when it is not.
 
 use crate::fault::{Asked, io_error};
-use crate::patience::patiently;
+use crate::retry::retried;
 use crate::shared::Shared;
 use evenkeel_repository::store::{Existing, NewObject};
 use object_store::{MultipartUpload, PutMultipartOptions};
@@ -95,7 +95,7 @@ impl Parts {
             ..PutMultipartOptions::default()
         };
         let (objects, path) = (&shared.objects, shared.path(name));
-        let begun = async { patiently!(objects.put_multipart_opts(&path, options.clone())) };
+        let begun = async { retried!(objects.put_multipart_opts(&path, options.clone())) };
         Ok(Self {
             name: name.to_owned(),
             size: 0,
@@ -111,7 +111,7 @@ impl Parts {
 
     fn send(&mut self, part: Vec<u8>) -> io::Result<()> {
         while let Some(sent) = self.sending.try_join_next() {
-            told(sent)?;
+            reported(sent)?;
         }
         let uploads = self.shared.uploads.clone();
         let turn = self.shared.wait(uploads.acquire_owned());
@@ -134,7 +134,7 @@ impl Parts {
 
     fn complete(mut self) -> io::Result<()> {
         while let Some(sent) = self.shared.wait(self.sending.join_next()) {
-            told(sent)?;
+            reported(sent)?;
         }
         if let Some(upload) = &mut self.upload {
             let done = self.shared.wait(upload.complete());
@@ -151,7 +151,7 @@ impl Parts {
     }
 }
 
-fn told(sent: Result<object_store::Result<()>, tokio::task::JoinError>) -> io::Result<()> {
+fn reported(sent: Result<object_store::Result<()>, tokio::task::JoinError>) -> io::Result<()> {
     sent.map_err(io::Error::other)?
         .map_err(|error| io_error(Asked::Write, error))
 }

@@ -1,6 +1,6 @@
 //! Do leases keep others out while their holder lives, and let them in when it is gone?
 
-use evenkeel_objects::{Manners, ObjectsStore};
+use evenkeel_objects::{ObjectsStore, StoreOptions};
 use evenkeel_repository::store::LockMode::{Exclusive, Shared};
 use evenkeel_repository::store::{Existing, Store};
 use evenkeel_testkit::until;
@@ -18,15 +18,15 @@ const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(400);
 
 fn on(objects: &Arc<InMemory>, lease: Duration) -> ObjectsStore {
-    let manners = Manners {
+    let options = StoreOptions {
         lease,
-        ..Manners::default()
+        ..StoreOptions::default()
     };
     ObjectsStore::new(
         objects.clone(),
         Path::from("r"),
         "memory://test".to_owned(),
-        manners,
+        options,
     )
     .unwrap()
 }
@@ -160,7 +160,8 @@ fn a_lost_lease_stops_every_change() {
 fn a_store_that_makes_things_twice_is_refused() {
     let careless = Arc::new(Careless(InMemory::new()));
     let place = "memory://test".to_owned();
-    let store = ObjectsStore::new(careless, Path::from("r"), place, Manners::default()).unwrap();
+    let store =
+        ObjectsStore::new(careless, Path::from("r"), place, StoreOptions::default()).unwrap();
     let error = store.try_lock("w", Exclusive).unwrap_err();
     assert!(error.to_string().contains("conditional"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! Does a store of objects keep the promises that a repository relies on?
 
-use evenkeel_objects::{Manners, ObjectsStore};
+use evenkeel_objects::{ObjectsStore, StoreOptions};
 use evenkeel_repository::store::{Existing, Store};
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -14,7 +14,7 @@ fn on(objects: &Arc<InMemory>) -> ObjectsStore {
         objects.clone(),
         Path::from("a/b"),
         place,
-        Manners::default(),
+        StoreOptions::default(),
     )
     .unwrap()
 }
@@ -149,12 +149,12 @@ fn folders_are_what_names_say() {
 #[test]
 fn only_what_is_large_goes_into_the_cheaper_class() {
     let objects = Arc::new(InMemory::new());
-    let manners = Manners {
+    let options = StoreOptions {
         storage_class: Some("COLD".to_owned()),
-        ..Manners::default()
+        ..StoreOptions::default()
     };
     let place = "memory://test".to_owned();
-    let store = ObjectsStore::new(objects.clone(), Path::from("a"), place, manners).unwrap();
+    let store = ObjectsStore::new(objects.clone(), Path::from("a"), place, options).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

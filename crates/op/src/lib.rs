@@ -1,4 +1,4 @@
-//! The ground every evenkeel operation stands on: errors that say what to do next, exit codes,
+//! What every evenkeel operation is built on: errors that say what to do next, exit codes,
 //! typed progress events, cancellation, units and pacing. No I/O to the user happens here.
 
 pub mod boot;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// How long the lock of another is waited for: one that only reads has it for a moment, and what a
 /// killed run started outlives it for a moment.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 /// The mode of a note.
 const OWN: Mode = Mode::from_raw_mode(0o600);
@@ -64,7 +64,7 @@ impl Notes {
     pub fn claim(&self, name: &OsStr, busy: &str) -> Result<File> {
         let failed = || format!("failed to write {}", self.path(name).display());
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = sys::openat(&self.0, name, flags, OWN);

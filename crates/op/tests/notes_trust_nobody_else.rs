@@ -46,16 +46,16 @@ fn nobody_else_opens_a_note() {
 fn empty_notes_of_the_dead_go() {
     let room = tempfile::tempdir().unwrap();
     let notes = Notes::make(room.path(), 0o755).unwrap();
-    let [lives, died, told] = ["lives", "died", "told"].map(OsStr::new);
+    let [lives, died, reported] = ["lives", "died", "told"].map(OsStr::new);
     let living = notes.claim(lives, "busy").unwrap();
     drop(notes.claim(died, "busy").unwrap());
-    fs::write(room.path().join(told), "x").unwrap();
-    for name in [lives, died, told] {
+    fs::write(room.path().join(reported), "x").unwrap();
+    for name in [lives, died, reported] {
         notes.remove_empty(&notes.read(name).unwrap(), name);
     }
     let mut names = notes.names();
     names.sort();
-    assert_eq!(names, [lives, told]);
+    assert_eq!(names, [lives, reported]);
     drop(living);
 }
 

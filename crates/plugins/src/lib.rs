@@ -17,4 +17,4 @@ pub mod place;
 pub mod refusal;
 
 pub use functions::{Function, Registered};
-pub use place::{Place, Wanted};
+pub use place::{PluginDirectory, Wanted};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a server's plugin directory is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum PluginDirectory {
     /// On this host, where the server says.
     Here,
     /// On this host, there.
@@ -18,7 +18,7 @@ pub enum Place {
     Elsewhere,
 }
 
-impl Place {
+impl PluginDirectory {
     /// Returns the plugin directory on this host, if it is there; `said` is what the server calls it.
     #[must_use]
     pub fn on_this_host(self, said: &str) -> Option<PathBuf> {

@@ -17,5 +17,5 @@ pub mod plot;
 mod scale;
 
 pub use bars::{Bar, BarSeries, Bars, median};
-pub use page::{About, Cell, Fact, Figure, Page, Part, Table};
+pub use page::{About, Cell, Fact, Figure, Page, PageTable, Part};
 pub use plot::{Axis, Event, Plot, Point, Scale, Series};

@@ -96,7 +96,7 @@ pub(crate) fn store_failed(action: &str, object: &str, cause: io::Error) -> Erro
     };
     let cause = match Error::out_of(cause) {
         // A store that knows what to do says it better.
-        Ok(told) => return told,
+        Ok(reported) => return reported,
         Err(cause) => cause,
     };
     let kind = match cause.kind() {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_is_told_with_its_object() {
+    fn damage_is_reported_with_its_object() {
         let error = damaged("packs/0001", "its header is broken");
         let expected = ("packs/0001".to_owned(), "its header is broken".to_owned());
         assert_eq!(describe(&error), expected);

@@ -75,7 +75,7 @@ pub use head::Proof;
 pub use ids::{BlockHash, Digest, RepositoryId};
 pub use keep::KeepRules;
 pub use list::{FileKind, FileMeta, FileRecord, Files};
-pub use manifest::{GenerationRef, Kind, Manifest, ObjectInfo};
+pub use manifest::{GenerationKind, GenerationRef, Manifest, ObjectInfo};
 pub use names::{ARCHIVE_LOCK, BINLOGS, READER_LOCK, WRITER_LOCK};
 pub use prune::{Prune, PrunePlan, PruneStep};
 pub use read::{BlockContent, FileReader, Reader};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// How a generation relates to earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum GenerationKind {
     /// Compared with nothing; everything was stored.
     Full,
     /// Compared with the generation before it.
@@ -22,7 +22,7 @@ pub enum Kind {
     Differential,
 }
 
-impl Kind {
+impl GenerationKind {
     /// Returns the name used in JSON output.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -63,7 +63,7 @@ pub struct Manifest {
     /// Its number: 1, 2, 3 … in the order of writing, whatever the clock says.
     pub generation: u32,
     /// How it relates to earlier ones.
-    pub kind: Kind,
+    pub kind: GenerationKind,
     /// What it was compared with.
     pub based_on: Option<GenerationRef>,
     /// When the run began.

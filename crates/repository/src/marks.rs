@@ -3,7 +3,7 @@
 use crate::catalog::Catalog;
 use crate::fault::damaged;
 use crate::format::header::ObjectKind;
-use crate::map::Place;
+use crate::map::BlockAddress;
 use evenkeel_op::Result;
 use std::collections::HashMap;
 
@@ -50,7 +50,12 @@ impl PackMarks {
 impl Marks {
     /// Marks a block of `length` bytes; returns whether it was not marked before. A place that
     /// its pack does not have is an error.
-    pub(crate) fn mark(&mut self, catalog: &Catalog, place: Place, length: usize) -> Result<bool> {
+    pub(crate) fn mark(
+        &mut self,
+        catalog: &Catalog,
+        place: BlockAddress,
+        length: usize,
+    ) -> Result<bool> {
         let key = (place.generation, place.pack);
         let marks = match self.packs.entry(key) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),

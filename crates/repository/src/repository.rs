@@ -5,7 +5,7 @@ use crate::fault::{damaged, store_failed, unopenable};
 use crate::head::{Head, Proof};
 use crate::ids::{Digest, RepositoryId};
 use crate::locks;
-use crate::manifest::{self, Kind, Manifest};
+use crate::manifest::{self, GenerationKind, Manifest};
 use crate::names;
 use crate::sealed;
 use crate::store::{Existing, Listed, Location, Lock, Store};
@@ -78,7 +78,7 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct About {
     /// How it relates to earlier ones.
-    pub kind: Kind,
+    pub kind: GenerationKind,
     /// What it was compared with.
     pub based_on: Option<u32>,
     /// When its run began.

@@ -6,8 +6,8 @@ mod support;
 use evenkeel_op::{Cancel, ErrorKind, Result, Silent};
 use evenkeel_repository::store::Location;
 use evenkeel_repository::{
-    Access, Chosen, CopyReport, CopyTo, CopyWay, Encrypt, KeyChange, Kind, Repository, Role,
-    RunKind,
+    Access, Chosen, CopyReport, CopyTo, CopyWay, Encrypt, GenerationKind, KeyChange, Repository,
+    Role, RunKind,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,7 +125,10 @@ fn what_is_new_is_all_that_is_read() {
     let copied = copied.unlock(&person.credentials).unwrap();
     assert_sound(&copied);
     check(&copied, 2, &model(2)).unwrap();
-    assert_eq!(copied.manifest(2).unwrap().kind, Kind::Incremental);
+    assert_eq!(
+        copied.manifest(2).unwrap().kind,
+        GenerationKind::Incremental
+    );
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn beside_a_backup_one_may_read_but_not_write_or_remove() {
 }
 
 #[test]
-fn who_is_refused_is_told_by_whom() {
+fn who_is_refused_is_reported_by_whom() {
     let dir = tempfile::tempdir().unwrap();
     let (one, other) = two(&dir);
     let _writer = one.begin(Begin::new(RunKind::Incremental, "t")).unwrap();

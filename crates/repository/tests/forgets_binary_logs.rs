@@ -78,7 +78,7 @@ fn what_is_not_needed_goes_and_the_rest_is_sound() {
 
 /// A retention holds one history: the other goes all the same, and the rest when it may.
 #[test]
-fn what_the_store_keeps_is_told_and_in_nobodys_way() {
+fn what_the_store_keeps_is_reported_and_in_nobodys_way() {
     for way in WAYS {
         let store = MemoryStore::default();
         let repo = way.create(store.clone()).unwrap();

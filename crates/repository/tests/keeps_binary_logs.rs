@@ -104,8 +104,8 @@ fn what_is_missing_is_named() {
                 assert!(objects.remove(one).is_some(), "{one}");
             }
             let report = found(way, objects);
-            let told = report.findings.iter().any(|one| one.what.contains(between));
-            assert!(told, "{lost:?}: {:?}", report.findings);
+            let reported = report.findings.iter().any(|one| one.what.contains(between));
+            assert!(reported, "{lost:?}: {:?}", report.findings);
         }
     }
 }

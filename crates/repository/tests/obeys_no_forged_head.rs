@@ -15,14 +15,14 @@ use support::way::{WAYS, Way};
 use support::{Model, back_up, check, forget, prune, small, verify};
 
 /// A repository of which generations 2 and 3 can be restored, and all the heads that it had.
-struct Ground {
+struct Fixture {
     way: Way,
     objects: Objects,
     heads: Vec<Vec<u8>>,
     models: BTreeMap<u32, Model>,
 }
 
-impl Ground {
+impl Fixture {
     fn new(way: Way) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let recorder = Arc::new(Recorder::default());
@@ -120,14 +120,14 @@ fn collect(dir: &std::path::Path, folder: &str, objects: &mut Objects) {
     }
 }
 
-fn grounds() -> impl Iterator<Item = Ground> {
-    WAYS.into_iter().map(Ground::new)
+fn grounds() -> impl Iterator<Item = Fixture> {
+    WAYS.into_iter().map(Fixture::new)
 }
 
 #[test]
 fn that_calls_objects_dropped() {
-    for ground in grounds() {
-        let names: Vec<String> = ground.objects.keys().cloned().collect();
+    for fixture in grounds() {
+        let names: Vec<String> = fixture.objects.keys().cloned().collect();
         let mut all = Vec::new();
         for name in names {
             let mut parts = name.split('/').skip(1);
@@ -137,18 +137,18 @@ fn that_calls_objects_dropped() {
             let object = object.split('.').next().unwrap().to_owned();
             let generation: u32 = generation.parse().unwrap();
             let change = json!({"generation": generation, "object": object, "now": null});
-            let objects = ground.forged(|head| head["changes"] = json!([change]));
-            ground.survives(&format!("{name} dropped"), objects);
+            let objects = fixture.forged(|head| head["changes"] = json!([change]));
+            fixture.survives(&format!("{name} dropped"), objects);
             all.push(change);
         }
-        let objects = ground.forged(|head| head["changes"] = json!(all));
-        assert_ne!(ground.survives("all dropped", objects), "");
+        let objects = fixture.forged(|head| head["changes"] = json!(all));
+        assert_ne!(fixture.survives("all dropped", objects), "");
     }
 }
 
 #[test]
 fn that_calls_generations_forgotten() {
-    for ground in grounds() {
+    for fixture in grounds() {
         let retire =
             |head: &mut Value, which: &[u64]| {
                 let live = head["live"].as_array_mut().unwrap();
@@ -163,33 +163,33 @@ fn that_calls_generations_forgotten() {
                 retired.sort_by_key(|one| one["generation"].as_u64());
             };
         for which in [&[2][..], &[3], &[2, 3]] {
-            let objects = ground.forged(|head| retire(head, which));
-            ground.survives(&format!("{which:?} retired"), objects.clone());
+            let objects = fixture.forged(|head| retire(head, which));
+            fixture.survives(&format!("{which:?} retired"), objects.clone());
             // It is found out by the next run, which keeps them, and not called damage.
-            let repo = ground.way.open(MemoryStore::of(objects)).unwrap();
-            let done = back_up(&repo, RunKind::Full, &ground.models[&3], None).unwrap();
+            let repo = fixture.way.open(MemoryStore::of(objects)).unwrap();
+            let done = back_up(&repo, RunKind::Full, &fixture.models[&3], None).unwrap();
             let there = repo.generations().unwrap();
             let there: Vec<u32> = there.iter().map(|one| one.generation).collect();
             assert_eq!(there, [2, 3, done.generation]);
             assert!(verify(&repo).unwrap().is_sound());
         }
         // Under another digest: damage then, and nothing is removed beside damage.
-        let objects = ground.forged(|head| {
+        let objects = fixture.forged(|head| {
             retire(head, &[2, 3]);
             for one in head["retired"].as_array_mut().unwrap() {
                 one["manifest"] = json!("0".repeat(64));
             }
         });
-        assert_ne!(ground.survives("retired with wrong digests", objects), "");
+        assert_ne!(fixture.survives("retired with wrong digests", objects), "");
     }
 }
 
 #[test]
 fn that_does_not_know_generations() {
-    for ground in grounds() {
+    for fixture in grounds() {
         for marker in ["", "pending", "removing"] {
             for gone in [&[1][..], &[2], &[3], &[1, 2], &[1, 2, 3, 4]] {
-                let mut objects = ground.forged(|head| {
+                let mut objects = fixture.forged(|head| {
                     for list in ["live", "retired", "changes"] {
                         head[list].as_array_mut().unwrap().retain(|one| {
                             !gone.contains(&(one["generation"].as_u64().unwrap() as u32))
@@ -198,10 +198,10 @@ fn that_does_not_know_generations() {
                 });
                 if !marker.is_empty() {
                     gone.iter()
-                        .for_each(|one| ground.mark(&mut objects, *one, marker));
+                        .for_each(|one| fixture.mark(&mut objects, *one, marker));
                 }
                 let what = format!("{gone:?} unknown, marked {marker:?}");
-                let why = ground.survives(&what, objects);
+                let why = fixture.survives(&what, objects);
                 if marker.is_empty() {
                     let named = format!("generation {}", gone[0]);
                     assert!(why.contains(&named), "{what}: {why}");
@@ -214,17 +214,17 @@ fn that_does_not_know_generations() {
 
 #[test]
 fn that_was_one_before() {
-    for ground in grounds() {
-        assert!(ground.heads.len() > 6, "{}", ground.heads.len());
-        for (number, head) in ground.heads.iter().enumerate() {
-            let mut objects = ground.objects.clone();
+    for fixture in grounds() {
+        assert!(fixture.heads.len() > 6, "{}", fixture.heads.len());
+        for (number, head) in fixture.heads.iter().enumerate() {
+            let mut objects = fixture.objects.clone();
             objects.insert("head".to_owned(), Arc::new(head.clone()));
             for marker in ["", "pending", "removing"] {
                 let mut objects = objects.clone();
                 if !marker.is_empty() {
-                    (1..5).for_each(|one| ground.mark(&mut objects, one, marker));
+                    (1..5).for_each(|one| fixture.mark(&mut objects, one, marker));
                 }
-                ground.survives(&format!("head {number} again, marked {marker:?}"), objects);
+                fixture.survives(&format!("head {number} again, marked {marker:?}"), objects);
             }
         }
     }
@@ -232,13 +232,13 @@ fn that_was_one_before() {
 
 #[test]
 fn that_is_gone_or_another_repositorys() {
-    for ground in grounds() {
-        let other = Ground::new(ground.way);
+    for fixture in grounds() {
+        let other = Fixture::new(fixture.way);
         for head in [None, Some(other.objects["head"].clone())] {
-            let mut objects = ground.objects.clone();
+            let mut objects = fixture.objects.clone();
             objects.remove("head");
             objects.extend(head.map(|head| ("head".to_owned(), head)));
-            let why = ground.survives("no head of its own", objects);
+            let why = fixture.survives("no head of its own", objects);
             assert!(why.contains("repository rebuild"), "{why}");
         }
     }
@@ -247,14 +247,14 @@ fn that_is_gone_or_another_repositorys() {
 /// Whoever makes a folder of the highest number takes none from the others.
 #[test]
 fn that_leaves_numbers() {
-    for ground in grounds() {
+    for fixture in grounds() {
         for object in ["pending", "manifest", "pack-0000"] {
-            let mut objects = ground.objects.clone();
+            let mut objects = fixture.objects.clone();
             let name = format!("generations/{}/{object}", u32::MAX);
             objects.insert(name, Arc::new(b"anything".to_vec()));
-            let repo = ground.way.open(MemoryStore::of(objects)).unwrap();
+            let repo = fixture.way.open(MemoryStore::of(objects)).unwrap();
             for number in [5, 6] {
-                let done = back_up(&repo, RunKind::Incremental, &ground.models[&3], None).unwrap();
+                let done = back_up(&repo, RunKind::Incremental, &fixture.models[&3], None).unwrap();
                 assert_eq!(done.generation, number, "{object}");
             }
         }
@@ -264,26 +264,26 @@ fn that_leaves_numbers() {
 /// A sound pack without the blocks that are needed, such as a prune of other generations makes it.
 #[test]
 fn that_names_a_pack_rewritten_without_what_is_needed() {
-    for ground in grounds() {
+    for fixture in grounds() {
         for left in [2, 3] {
-            let store = MemoryStore::of(ground.objects.clone());
-            let repo: Repository = ground.way.open(store.clone()).unwrap();
+            let store = MemoryStore::of(fixture.objects.clone());
+            let repo: Repository = fixture.way.open(store.clone()).unwrap();
             forget(&repo, &[5 - left]).unwrap();
             prune(&repo, 1.0).unwrap();
-            let mut objects = ground.objects.clone();
+            let mut objects = fixture.objects.clone();
             for (name, bytes) in store.objects() {
                 if name == "head" || !objects.contains_key(&name) {
                     objects.insert(name, bytes);
                 }
             }
-            ground.survives(&format!("pruned for {left} alone"), objects.clone());
+            fixture.survives(&format!("pruned for {left} alone"), objects.clone());
             // Calling all that was there before live again.
-            let (_, live) = forge::opened(&ground.objects["head"]);
+            let (_, live) = forge::opened(&fixture.objects["head"]);
             forge::change(&mut objects, "head", |head| {
                 head["live"] = live["live"].clone();
                 head["retired"] = live["retired"].clone();
             });
-            ground.survives(&format!("rewritten for {left} alone"), objects);
+            fixture.survives(&format!("rewritten for {left} alone"), objects);
         }
     }
 }

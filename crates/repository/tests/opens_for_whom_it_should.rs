@@ -260,7 +260,7 @@ fn a_change_that_was_interrupted_leaves_keys_that_work() {
 }
 
 #[test]
-fn one_lost_copy_of_the_keys_is_found_and_mended() {
+fn one_lost_copy_of_the_keys_is_found_and_fixed() {
     let reader = Person::new();
     let store = made(&[&reader], &[]);
     for lost in ["keys", "keys.copy"] {

@@ -76,7 +76,7 @@ fn write_fixture() {
 
 /// A server's log, archived in four segments, with the files that the server had.
 #[test]
-fn the_first_format_reads_back_and_can_be_gone_on_with() {
+fn the_first_format_reads_back_and_can_be_resumed() {
     let dir = tempfile::tempdir().unwrap();
     copy(&fixture("logs-1"), dir.path());
     let repo = Repository::open(dir.path()).unwrap();
@@ -105,7 +105,7 @@ fn the_first_format_reads_back_and_can_be_gone_on_with() {
 }
 
 #[test]
-fn the_sealed_format_reads_back_and_can_be_gone_on_with() {
+fn the_sealed_format_reads_back_and_can_be_resumed() {
     let dir = tempfile::tempdir().unwrap();
     copy(&fixture("logs-2"), dir.path());
     let repo = Repository::open(dir.path()).unwrap();

@@ -162,7 +162,7 @@ fn a_long_query_is_waited_for_without_blocking_anybody() {
 
 /// What the process list does not show is found out in short tries, between which all goes on.
 #[test]
-fn a_held_table_lock_makes_it_give_up_and_the_application_goes_on() {
+fn a_held_table_lock_makes_it_give_up_and_the_application_continues() {
     for server in servers() {
         let scratch = Scratch::new();
         let fast = ["--innodb-flush-log-at-trx-commit=0"];

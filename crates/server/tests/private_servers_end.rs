@@ -181,7 +181,7 @@ fn a_killed_parent_leaves_no_server() {
 
 /// What is in the data directory of a sealed server may name libraries, files and places to listen.
 #[test]
-fn sealed_servers_load_and_write_what_they_are_told_here() {
+fn sealed_servers_load_and_write_what_they_are_reported_here() {
     for server in servers() {
         let name = server.name;
         let scratch = Scratch::new();

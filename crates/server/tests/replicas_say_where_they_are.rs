@@ -17,42 +17,46 @@ fn the_watchdog() {
 fn by_position_and_by_gtid() {
     for server in servers() {
         for by in [By::Position, By::Gtid] {
-            let told = format!("{} {by:?}", server.name);
+            let reported = format!("{} {by:?}", server.name);
             let pair = Pair::start(&server, by, &[], &[]);
             let now = status(&pair.replica);
             let [channel] = &now.channels[..] else {
-                panic!("{told}: {now:?}");
+                panic!("{reported}: {now:?}");
             };
-            assert_eq!(channel.name, "", "{told}");
-            assert_eq!(channel.host, "127.0.0.1", "{told}");
-            assert_eq!(channel.port, pair.source.port(), "{told}");
-            assert_eq!(channel.user, ACCOUNT.0, "{told}");
-            assert_eq!(channel.receiver, ThreadState::Running, "{told}");
-            assert_eq!(channel.applier, ThreadState::Running, "{told}");
-            assert_eq!(channel.lag_s, Some(0), "{told}");
-            assert!(!channel.until, "{told}");
+            assert_eq!(channel.name, "", "{reported}");
+            assert_eq!(channel.host, "127.0.0.1", "{reported}");
+            assert_eq!(channel.port, pair.source.port(), "{reported}");
+            assert_eq!(channel.user, ACCOUNT.0, "{reported}");
+            assert_eq!(channel.receiver, ThreadState::Running, "{reported}");
+            assert_eq!(channel.applier, ThreadState::Running, "{reported}");
+            assert_eq!(channel.lag_s, Some(0), "{reported}");
+            assert!(!channel.until, "{reported}");
             let positioning = match by {
                 By::Position => Positioning::File,
                 By::Gtid => Positioning::Gtid,
             };
-            assert_eq!(channel.positioning, positioning, "{told}");
-            let place = channel.executed.clone().expect(&told);
-            assert!(place.position > 1000, "{told}: {place:?}");
+            assert_eq!(channel.positioning, positioning, "{reported}");
+            let place = channel.executed.clone().expect(&reported);
+            assert!(place.position > 1000, "{reported}: {place:?}");
 
             let mut session = pair.replica.session().unwrap();
             session.run("STOP SLAVE SQL_THREAD").unwrap();
             let stopped = status(&pair.replica);
-            assert_eq!(stopped.channels[0].applier, ThreadState::Stopped, "{told}");
-            assert_eq!(stopped.channels[0].lag_s, None, "{told}");
+            assert_eq!(
+                stopped.channels[0].applier,
+                ThreadState::Stopped,
+                "{reported}"
+            );
+            assert_eq!(stopped.channels[0].lag_s, None, "{reported}");
             let abilities = Abilities::probe(&mut session).unwrap();
             let applied = applied_under_lock(&mut session, &abilities).unwrap();
             if server.binary.flavour == Flavour::MariaDb {
-                assert_eq!(applied.gtid, now.gtid, "{told}");
+                assert_eq!(applied.gtid, now.gtid, "{reported}");
             } else if server.binary.version.major == 8 {
-                assert_eq!(applied.positions, [(String::new(), place)], "{told}");
+                assert_eq!(applied.positions, [(String::new(), place)], "{reported}");
             } else {
                 // MySQL 5.7 keeps it in a file, which is not written with the data.
-                assert_eq!(applied.positions, [], "{told}");
+                assert_eq!(applied.positions, [], "{reported}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::btrfs::{self, BtrfsProvider};
 use crate::copy::{self, CopyProvider, VolumesInPlace};
-use crate::filesystem::Kind;
+use crate::filesystem::KnownFilesystem;
 use crate::holding::{self, Holding, places};
 use crate::hook::HookProvider;
 use crate::lvm::{self, LvmProvider};
@@ -147,7 +147,9 @@ fn assess_hook(layout: &Layout, settings: &Settings) -> Result<String> {
 
 fn change_list(layout: &Layout) -> bool {
     let mut directories = layout.dirs.iter().chain([&layout.datadir]);
-    directories.all(|directory| Kind::of(directory).is_ok_and(Kind::has_true_extents))
+    directories.all(|directory| {
+        KnownFilesystem::of(directory).is_ok_and(KnownFilesystem::has_true_extents)
+    })
 }
 
 /// Begins a run with a method. `base_token` names the generation whose snapshot `changed` is to

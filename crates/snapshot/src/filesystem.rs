@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The kinds of filesystem that are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum KnownFilesystem {
     /// XFS.
     Xfs,
     /// btrfs.
@@ -19,7 +19,7 @@ pub enum Kind {
     Other(u64),
 }
 
-impl Kind {
+impl KnownFilesystem {
     /// Returns the sort of filesystem that `path` is on.
     pub fn of(path: &Path) -> Result<Self> {
         let facts = rustix::fs::statfs(path)
@@ -72,7 +72,7 @@ impl Identity {
     /// Returns the identity of the filesystem that directory `path` is on.
     pub fn of(path: &Path) -> Result<Self> {
         let failed = || format!("failed to examine {}", path.display());
-        if Kind::of(path)? == Kind::Btrfs {
+        if KnownFilesystem::of(path)? == KnownFilesystem::Btrfs {
             let directory = File::open(path).context(failed)?;
             return Ok(Self::Btrfs(ioctl::btrfs_uuid(&directory).context(failed)?));
         }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn proc_is_no_place_for_clones() {
         let proc = Path::new("/proc");
-        assert!(!Kind::of(proc).unwrap().has_true_extents());
+        assert!(!KnownFilesystem::of(proc).unwrap().has_true_extents());
         assert!(try_clone(proc, proc).is_err());
         assert_ne!(
             Identity::of(proc).unwrap(),

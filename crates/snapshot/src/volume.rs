@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// What may be backed up as a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum VolumeKind {
     /// A regular file: a disk image.
     File,
     /// A block device.
@@ -25,15 +25,15 @@ pub enum Kind {
 }
 
 /// Returns what a path is, links followed. `Refused` when it is neither file nor block device.
-pub fn kind(path: &Path) -> Result<Kind> {
+pub fn kind(path: &Path) -> Result<VolumeKind> {
     let facts = path
         .metadata()
         .map_err(|error| unreadable("device or file", path, error))?;
     let sort = facts.file_type();
     if sort.is_file() {
-        Ok(Kind::File)
+        Ok(VolumeKind::File)
     } else if sort.is_block_device() {
-        Ok(Kind::Device)
+        Ok(VolumeKind::Device)
     } else {
         Err(Error::refused(format!(
             "{} is neither a file nor a block device",
@@ -68,8 +68,8 @@ pub fn id(volumes: &[PathBuf]) -> u64 {
 /// Fails when a volume is a block device: only the filesystem of a file can freeze it.
 pub(crate) fn refuse_devices(volume: &Path) -> Result<()> {
     match kind(volume)? {
-        Kind::File => Ok(()),
-        Kind::Device => Err(Error::refused(format!(
+        VolumeKind::File => Ok(()),
+        VolumeKind::Device => Err(Error::refused(format!(
             "{} is a block device, not a file of a filesystem",
             volume.display()
         ))),
@@ -229,7 +229,7 @@ mod tests {
         assert!(kind(Path::new("/")).is_err());
         assert!(kind(Path::new("/dev/null")).is_err());
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert_eq!(kind(file.path()).unwrap(), Kind::File);
+        assert_eq!(kind(file.path()).unwrap(), VolumeKind::File);
         assert!(refuse_devices(file.path()).is_ok());
     }
 

@@ -48,12 +48,12 @@ fn every_edit(fs: &LoopFs, seed: u64) {
     edits::make(&datadir, fs.kind() == "btrfs", &mut random);
     let mut base: HashMap<String, Vec<u8>> = HashMap::new();
     let mut token = "none".to_owned();
-    let (mut told_bytes, mut all_bytes) = (0, 0);
+    let (mut reported_bytes, mut all_bytes) = (0, 0);
     for round in 0..24 {
         let done: Vec<_> = (0..random.below(12))
             .map(|_| edit(&datadir, &mut random))
             .collect();
-        let told = format!("{} seed {seed:#x} round {round}: {done:#?}", fs.kind());
+        let reported = format!("{} seed {seed:#x} round {round}: {done:#?}", fs.kind());
         let files: Vec<_> = (0..FILES)
             .map(|number| source(&datadir, &number.to_string()))
             .filter(|file| file.path.exists())
@@ -82,16 +82,16 @@ fn every_edit(fs: &LoopFs, seed: u64) {
             let bytes = fs::read(run.frozen_path(file)).unwrap();
             assert!(
                 bytes == fs::read(&file.path).unwrap(),
-                "{} {told}",
+                "{} {reported}",
                 file.name
             );
             if let Changed::Ranges(ranges) = run.changed(file).unwrap() {
-                let told = format!("{} {told}", file.name);
+                let reported = format!("{} {reported}", file.name);
                 let former = base
                     .get(&file.name)
-                    .unwrap_or_else(|| panic!("no base of {told}"));
-                compare(former, &bytes, &ranges, &told);
-                told_bytes += ranges
+                    .unwrap_or_else(|| panic!("no base of {reported}"));
+                compare(former, &bytes, &ranges, &reported);
+                reported_bytes += ranges
                     .iter()
                     .map(|range| range.end - range.start)
                     .sum::<u64>();
@@ -104,7 +104,7 @@ fn every_edit(fs: &LoopFs, seed: u64) {
         }
     }
     assert!(
-        told_bytes < all_bytes,
+        reported_bytes < all_bytes,
         "everything is told as changed, seed {seed:#x}"
     );
 }
@@ -152,7 +152,7 @@ fn write_on_and_on(path: &Path, direct: bool, seed: u64, done: &[AtomicU64], sto
 }
 
 /// Returns the number in every page of a clone; panics if a page holds more than one.
-fn numbers(path: &Path, told: &str) -> Vec<u64> {
+fn numbers(path: &Path, reported: &str) -> Vec<u64> {
     let bytes = fs::read(path).unwrap();
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     bytes
@@ -161,15 +161,15 @@ fn numbers(path: &Path, told: &str) -> Vec<u64> {
         .map(|(at, page)| {
             let first = number(&page[..8]);
             let whole = page.chunks_exact(8).all(|bytes| number(bytes) == first);
-            assert!(whole, "page {at} is torn: {told}");
+            assert!(whole, "page {at} is torn: {reported}");
             first
         })
         .collect()
 }
 
 fn while_written_to(fs: &LoopFs, direct: bool, seed: u64) {
-    let told = format!("{} direct {direct} seed {seed:#x}", fs.kind());
-    println!("{told}");
+    let reported = format!("{} direct {direct} seed {seed:#x}", fs.kind());
+    println!("{reported}");
     let datadir = fs.join(format!("live-{direct}"));
     fs::create_dir(&datadir).unwrap();
     let file = source(&datadir, "t.ibd");
@@ -182,7 +182,7 @@ fn while_written_to(fs: &LoopFs, direct: bool, seed: u64) {
         let _stopper = Stopper(&stop);
         scope.spawn(|| write_on_and_on(&file.path, direct, seed, &done, &stop));
         for round in 0..120 {
-            let told = format!("{told} round {round}");
+            let reported = format!("{reported} round {round}");
             let files = [file.clone()];
             let mut run = open(
                 Method::Reflink,
@@ -195,20 +195,20 @@ fn while_written_to(fs: &LoopFs, direct: bool, seed: u64) {
             run.take(&files).unwrap();
             let made = run.instant().unwrap();
             let run = run.seal(made).unwrap();
-            let now = numbers(&run.frozen_path(&file), &told);
+            let now = numbers(&run.frozen_path(&file), &reported);
             for (at, (now, floor)) in now.iter().zip(&floor).enumerate() {
                 assert!(
                     now >= floor,
-                    "page {at} is of {now}, before {floor}: {told}"
+                    "page {at} is of {now}, before {floor}: {reported}"
                 );
             }
             match run.changed(&file).unwrap() {
-                Changed::Unknown => assert!(token.is_empty(), "{told}"),
+                Changed::Unknown => assert!(token.is_empty(), "{reported}"),
                 Changed::Ranges(ranges) => {
                     for at in (0..PAGES).filter(|at| base[*at] != now[*at]) {
                         let page = (at * PAGE) as u64;
-                        let is_told = ranges.iter().any(|r| r.start <= page && page < r.end);
-                        assert!(is_told, "a change of page {at} is not told: {told}");
+                        let is_reported = ranges.iter().any(|r| r.start <= page && page < r.end);
+                        assert!(is_reported, "a change of page {at} is not told: {reported}");
                     }
                 }
             }
@@ -219,7 +219,7 @@ fn while_written_to(fs: &LoopFs, direct: bool, seed: u64) {
     });
     assert!(
         base.iter().any(|number| *number > 0),
-        "nothing was written: {told}"
+        "nothing was written: {reported}"
     );
 }
 

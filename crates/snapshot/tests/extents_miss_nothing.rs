@@ -40,7 +40,7 @@ struct Totals {
     changed: u64,
 }
 
-fn compare_all(base: &Path, now: &Path, totals: &mut Totals, told: &str) {
+fn compare_all(base: &Path, now: &Path, totals: &mut Totals, noted: &str) {
     for entry in fs::read_dir(now).unwrap() {
         let name = entry.unwrap().file_name();
         let (old, new) = (base.join(&name), now.join(&name));
@@ -50,7 +50,7 @@ fn compare_all(base: &Path, now: &Path, totals: &mut Totals, told: &str) {
         let ranges =
             extents::changed(&File::open(&old).unwrap(), &File::open(&new).unwrap()).unwrap();
         for pair in ranges.windows(2) {
-            assert!(pair[0].end < pair[1].start, "{pair:?} touch: {told}");
+            assert!(pair[0].end < pair[1].start, "{pair:?} touch: {noted}");
         }
         let (old, new) = (fs::read(&old).unwrap(), fs::read(&new).unwrap());
         assert!(
@@ -58,8 +58,8 @@ fn compare_all(base: &Path, now: &Path, totals: &mut Totals, told: &str) {
                 .last()
                 .is_none_or(|last| last.end <= new.len() as u64)
         );
-        let told = format!("{told}, file {name:?}");
-        totals.changed += compare(&old, &new, &ranges, &told);
+        let noted = format!("{noted}, file {name:?}");
+        totals.changed += compare(&old, &new, &ranges, &noted);
         totals.reported += ranges
             .iter()
             .map(|range| range.end - range.start)
@@ -82,11 +82,11 @@ fn miss_nothing(fs: &LoopFs, seed: u64) {
             .map(|_| edit(&live, &mut random))
             .collect();
         clone_all(&live, &now);
-        let told = format!(
+        let noted = format!(
             "{} seed {seed:#x} round {round}, edits {edits:#?}",
             fs.kind()
         );
-        compare_all(&base, &now, &mut totals, &told);
+        compare_all(&base, &now, &mut totals, &noted);
         fs::remove_dir_all(&base).unwrap();
         fs::rename(&now, &base).unwrap();
     }

@@ -233,8 +233,8 @@ fn a_mount_point_needs_a_named_place() {
     make(&fs.join("bank"));
     write_version(fs.path(), 1);
     let layout = layout(fs.path());
-    let told = refusal(Method::Reflink, &layout, &settings());
-    assert!(told.contains("--snapshot-dir"), "{told}");
+    let reported = refusal(Method::Reflink, &layout, &settings());
+    assert!(reported.contains("--snapshot-dir"), "{reported}");
     // Inside the data directory only if the user says so.
     let mut named = settings();
     named.snapshot_dirs = vec![fs.join("kept")];
@@ -259,8 +259,11 @@ fn btrfs_refuses_what_one_snapshot_does_not_hold() {
     ground::subvolume(&datadir.join("nested"));
     let mut nested = layout(&datadir);
     nested.dirs.push(datadir.join("nested"));
-    let told = refusal(Method::Btrfs, &nested, &settings());
-    assert!(told.contains("nested is not in subvolume"), "{told}");
+    let reported = refusal(Method::Btrfs, &nested, &settings());
+    assert!(
+        reported.contains("nested is not in subvolume"),
+        "{reported}"
+    );
     // Not listed as a directory, but a file in it is taken all the same.
     let mut run = open(Method::Btrfs, &layout(&datadir), &settings(), None).unwrap();
     fs::write(datadir.join("nested/t.ibd"), "t").unwrap();
@@ -273,8 +276,8 @@ fn btrfs_refuses_what_one_snapshot_does_not_hold() {
     // Clones cross subvolumes.
     assert!(open(Method::Reflink, &nested, &settings(), None).is_ok());
     let xfs = ground::xfs();
-    let told = refusal(Method::Btrfs, &layout(&ground::datadir(&xfs)), &settings());
-    assert!(told.contains("on XFS, not on btrfs"), "{told}");
+    let reported = refusal(Method::Btrfs, &layout(&ground::datadir(&xfs)), &settings());
+    assert!(reported.contains("on XFS, not on btrfs"), "{reported}");
 }
 
 /// Whose a file is was looked at before, and the server's user can put links there meanwhile.

@@ -96,19 +96,19 @@ fn kill_at(method: Method, datadir: &Path, step: &str) {
 
 /// Asserts that nothing but the base is left, and that it is of one of these versions, by token, if
 /// it is there. Returns whether it is.
-fn assert_healed(fs: &LoopFs, method: Method, versions: &[(&str, u8)], told: &str) -> bool {
+fn assert_healed(fs: &LoopFs, method: Method, versions: &[(&str, u8)], reported: &str) -> bool {
     let left = names(&holding(fs));
     let base = holding(fs).join("base");
     if !base.exists() {
-        assert_eq!(left, ["EVENKEEL-HOLDING", "lock"], "{told}");
+        assert_eq!(left, ["EVENKEEL-HOLDING", "lock"], "{reported}");
         return false;
     }
-    assert_eq!(left, ["EVENKEEL-HOLDING", "base", "lock"], "{told}");
+    assert_eq!(left, ["EVENKEEL-HOLDING", "base", "lock"], "{reported}");
     let facts: serde_json::Value =
         serde_json::from_slice(&fs::read(base.join("base.json")).unwrap()).unwrap();
     let token = facts["token"].as_str().unwrap();
     let version = versions.iter().find(|(known, _)| *known == token);
-    let (_, version) = version.unwrap_or_else(|| panic!("{told}: base of {token}"));
+    let (_, version) = version.unwrap_or_else(|| panic!("{reported}: base of {token}"));
     let layout = layout(&fs.join("mysql"));
     let files = files(&layout.datadir);
     let mut next = open(method, &layout, &settings(), Some(token)).unwrap();
@@ -117,16 +117,16 @@ fn assert_healed(fs: &LoopFs, method: Method, versions: &[(&str, u8)], told: &st
     let next = next.seal(made).unwrap();
     for (file, name) in files.iter().zip(FILES) {
         let now = fs::read(next.frozen_path(file)).unwrap();
-        assert!(now == fs::read(&file.path).unwrap(), "{told}: {name}");
+        assert!(now == fs::read(&file.path).unwrap(), "{reported}: {name}");
         let Changed::Ranges(ranges) = next.changed(file).unwrap() else {
-            panic!("{told}: base {token} has no {name}");
+            panic!("{reported}: base {token} has no {name}");
         };
         let mut base = content(name, *version);
         for range in ranges {
             let range = range.start as usize..range.end as usize;
             base[range.clone()].copy_from_slice(&now[range]);
         }
-        assert!(base == now, "{told}: a change of {name} is not told");
+        assert!(base == now, "{reported}: a change of {name} is not told");
     }
     next.abandon().unwrap();
     true

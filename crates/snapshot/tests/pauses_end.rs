@@ -105,8 +105,11 @@ fn at_the_deadline_and_the_work_counts_for_nothing() {
         until("the watchdog lets it run on", || state(busy.pid()) == 'R');
         Ok(())
     });
-    let told = result.unwrap_err().chain();
-    assert!(told.contains("exceeded its deadline of 200 ms"), "{told}");
+    let reported = result.unwrap_err().chain();
+    assert!(
+        reported.contains("exceeded its deadline of 200 ms"),
+        "{reported}"
+    );
 }
 
 /// The process that is killed in the middle of a pause; nothing unless another test started it.
@@ -307,8 +310,8 @@ fn a_server_that_ran_meanwhile_was_not_paused() {
         until("it is stopped", || state(busy.pid()) == 'T');
         Ok(())
     });
-    let told = result.unwrap_err().chain();
-    assert!(told.contains("ran during the pause"), "{told}");
+    let reported = result.unwrap_err().chain();
+    assert!(reported.contains("ran during the pause"), "{reported}");
     until("it runs again", || state(busy.pid()) == 'R');
 }
 

@@ -124,13 +124,13 @@ fn a_copy_is_refused_while_a_server_runs() {
     let made = copy.instant().unwrap();
     let copy = copy.seal(made).unwrap();
     let writer = Holder::start(&table, "<>");
-    let told = refusal(&layout);
+    let reported = refusal(&layout);
     assert!(
-        told.contains(&format!("process {} (sleep)", writer.0.id())),
-        "{told}"
+        reported.contains(&format!("process {} (sleep)", writer.0.id())),
+        "{reported}"
     );
-    let told = copy.stayed_frozen().unwrap_err().chain();
-    assert!(told.contains("started during the copy"), "{told}");
+    let reported = copy.stayed_frozen().unwrap_err().chain();
+    assert!(reported.contains("started during the copy"), "{reported}");
     drop(writer);
     copy.check().unwrap();
     layout.server_running = true;
@@ -169,10 +169,10 @@ fn a_copy_is_refused_while_ibdata1_is_locked() {
         .spawn();
     let locker = Holder(child.unwrap());
     until("it is locked", || other.with_extension("locked").exists());
-    let told = refusal(&layout);
+    let reported = refusal(&layout);
     assert!(
-        told.contains(&format!("process {}", locker.0.id())),
-        "{told}"
+        reported.contains(&format!("process {}", locker.0.id())),
+        "{reported}"
     );
 }
 
@@ -242,8 +242,8 @@ fn a_hook_that_lies_is_not_believed() {
         let (_root, layout) = stopped();
         let (_, mut hook) = hook(&layout, command);
         hook.take(&files(&layout.datadir)).unwrap();
-        let told = hook.instant().unwrap_err().chain();
-        assert!(told.contains(expected), "{command}: {told}");
+        let reported = hook.instant().unwrap_err().chain();
+        assert!(reported.contains(expected), "{command}: {reported}");
     }
     // One that forgets a file.
     let (_root, layout) = stopped();
@@ -253,10 +253,10 @@ fn a_hook_that_lies_is_not_believed() {
     );
     hook.take(&files(&layout.datadir)).unwrap();
     let made = hook.instant().unwrap();
-    let told = hook.seal(made).unwrap_err().chain();
+    let reported = hook.seal(made).unwrap_err().chain();
     assert!(
-        told.contains("lacks") && told.contains("ib_logfile0"),
-        "{told}"
+        reported.contains("lacks") && reported.contains("ib_logfile0"),
+        "{reported}"
     );
 }
 

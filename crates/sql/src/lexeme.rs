@@ -1,6 +1,6 @@
 //! Tokens that a parser reads as one.
 
-use crate::{Kind, Mode, Tokens, is_word};
+use crate::{Mode, TokenKind, Tokens, is_word};
 
 /// A piece of a statement, as a parser gets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl<'a> Lexemes<'a> {
         if is_kind && matches!(self.rest().first(), Some(b'\'' | b'"')) {
             let behind = self.tokens.at;
             match self.tokens.next() {
-                Some(token) if token.kind == Kind::Text => return Lexeme::Text(self.piece()),
+                Some(token) if token.kind == TokenKind::Text => return Lexeme::Text(self.piece()),
                 _ => self.tokens.at = behind,
             }
         }
@@ -148,14 +148,14 @@ impl<'a> Iterator for Lexemes<'a> {
             }
         };
         let lexeme = match token.kind {
-            Kind::Text => Lexeme::Text(self.piece()),
-            Kind::Name if token.is_cut => Lexeme::Text(self.piece()),
-            Kind::Name => Lexeme::Name(self.piece()),
-            Kind::Word if self.piece()[0].is_ascii_digit() => self.number(),
-            Kind::Word => self.word(),
-            Kind::Sign(b'@') => self.variable(),
-            Kind::Sign(b'?') => Lexeme::Placeholder,
-            Kind::Sign(b'.')
+            TokenKind::Text => Lexeme::Text(self.piece()),
+            TokenKind::Name if token.is_cut => Lexeme::Text(self.piece()),
+            TokenKind::Name => Lexeme::Name(self.piece()),
+            TokenKind::Word if self.piece()[0].is_ascii_digit() => self.number(),
+            TokenKind::Word => self.word(),
+            TokenKind::Sign(b'@') => self.variable(),
+            TokenKind::Sign(b'?') => Lexeme::Placeholder,
+            TokenKind::Sign(b'.')
                 if !self.after_name && self.rest().first().is_some_and(u8::is_ascii_digit) =>
             {
                 self.digits();

@@ -21,7 +21,7 @@ mod wide;
 pub use lexeme::{Lexeme, Lexemes};
 pub use mode::Mode;
 pub use span::{Comment, Inside, Passed, comment_at, gate_at};
-pub use token::{Code, Kind, Token, Tokens, code};
+pub use token::{Code, Token, TokenKind, Tokens, code};
 pub use unquoted::unquoted;
 pub use wide::Wide;
 

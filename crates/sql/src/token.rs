@@ -4,7 +4,7 @@ use crate::{Comment, Inside, Mode, Passed, Wide, comment_at, is_blank, is_word};
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// White space.
     Blank,
     /// A comment that no server reads.
@@ -29,7 +29,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
     /// What it is.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Its first byte.
     pub start: usize,
     /// The byte after its last.
@@ -48,25 +48,28 @@ impl Token {
     /// Returns whether this is the keyword `word`, in letters of either case.
     #[must_use]
     pub fn is_word(&self, text: &[u8], word: &str) -> bool {
-        self.kind == Kind::Word && self.of(text).eq_ignore_ascii_case(word.as_bytes())
+        self.kind == TokenKind::Word && self.of(text).eq_ignore_ascii_case(word.as_bytes())
     }
 
     /// Returns whether this is the byte `sign`.
     #[must_use]
     pub fn is_sign(&self, sign: u8) -> bool {
-        self.kind == Kind::Sign(sign)
+        self.kind == TokenKind::Sign(sign)
     }
 
     /// Returns whether it is a mark of an executed comment.
     #[must_use]
     pub const fn is_gate(&self) -> bool {
-        matches!(self.kind, Kind::Gate | Kind::GateEnd)
+        matches!(self.kind, TokenKind::Gate | TokenKind::GateEnd)
     }
 
     /// Returns whether it is neither white space nor a comment.
     #[must_use]
     pub const fn is_code(&self) -> bool {
-        !matches!(self.kind, Kind::Blank | Kind::Comment | Kind::Hint)
+        !matches!(
+            self.kind,
+            TokenKind::Blank | TokenKind::Comment | TokenKind::Hint
+        )
     }
 }
 
@@ -110,10 +113,10 @@ impl<'a> Tokens<'a> {
     }
 
     /// Returns what the quoted thing at the beginning of `rest` is.
-    fn quoted(&self, rest: &[u8], quote: u8) -> (Kind, usize, bool) {
+    fn quoted(&self, rest: &[u8], quote: u8) -> (TokenKind, usize, bool) {
         let kind = match self.mode.is_name(quote) {
-            true => Kind::Name,
-            false => Kind::Text,
+            true => TokenKind::Name,
+            false => TokenKind::Text,
         };
         let mut at = 1;
         while let Passed::Ended(length) = Inside::Quoted(quote).pass(&rest[at..], self.mode) {
@@ -127,20 +130,20 @@ impl<'a> Tokens<'a> {
     }
 
     /// Returns what comment begins here or ends here, if one does.
-    fn comment(&mut self, rest: &[u8]) -> Option<(Kind, usize, bool)> {
+    fn comment(&mut self, rest: &[u8]) -> Option<(TokenKind, usize, bool)> {
         // A server that executes what is inside of an executed comment ends it at the first end, however many began.
         if self.in_gate && rest.starts_with(b"*/") {
             self.in_gate = false;
-            return Some((Kind::GateEnd, 2, false));
+            return Some((TokenKind::GateEnd, 2, false));
         }
         let (kind, inside) = match comment_at(rest)? {
             Comment::Gate(length) => {
                 self.in_gate = true;
-                return Some((Kind::Gate, length, false));
+                return Some((TokenKind::Gate, length, false));
             }
-            Comment::Line => (Kind::Comment, Inside::Line),
-            Comment::Block => (Kind::Comment, Inside::Block),
-            Comment::Hint => (Kind::Hint, Inside::Block),
+            Comment::Line => (TokenKind::Comment, Inside::Line),
+            Comment::Block => (TokenKind::Comment, Inside::Block),
+            Comment::Hint => (TokenKind::Hint, Inside::Block),
         };
         let opening = if inside == Inside::Block { 2 } else { 0 };
         match inside.pass(&rest[opening..], self.mode) {
@@ -173,10 +176,10 @@ impl Iterator for Tokens<'_> {
         let start = self.at;
         let rest = &self.text[start..];
         let first = *rest.first()?;
-        let sign = (Kind::Sign(first), 1, false);
+        let sign = (TokenKind::Sign(first), 1, false);
         let (kind, length, is_cut) = match CLASSES[usize::from(first)] {
-            Class::Word => (Kind::Word, self.word(rest), false),
-            Class::Blank => (Kind::Blank, run(rest, Class::Blank), false),
+            Class::Word => (TokenKind::Word, self.word(rest), false),
+            Class::Blank => (TokenKind::Blank, run(rest, Class::Blank), false),
             Class::Quote => self.quoted(rest, first),
             Class::Comment => self.comment(rest).unwrap_or(sign),
             Class::Sign => sign,

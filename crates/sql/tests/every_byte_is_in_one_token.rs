@@ -2,7 +2,7 @@
 
 mod texts;
 
-use evenkeel_sql::{Kind, Lexemes, Tokens, code};
+use evenkeel_sql::{Lexemes, TokenKind, Tokens, code};
 use proptest::prelude::*;
 use texts::{any_mode, any_text};
 
@@ -36,7 +36,7 @@ proptest! {
             prop_assert!(lexemes.begin() >= end && lexemes.end() > lexemes.begin());
             for token in code(&text[end..lexemes.begin()], mode) {
                 // An end of an executed comment, when its beginning is not seen, is two signs.
-                let is_mark = matches!(token.kind, Kind::Gate | Kind::GateEnd | Kind::Sign(b'*' | b'/'));
+                let is_mark = matches!(token.kind, TokenKind::Gate | TokenKind::GateEnd | TokenKind::Sign(b'*' | b'/'));
                 prop_assert!(is_mark, "{:?}", token);
             }
             end = lexemes.end();

@@ -2,7 +2,7 @@
 
 mod texts;
 
-use evenkeel_sql::{Inside, Kind, Mode, Passed, Tokens, Wide, unquoted};
+use evenkeel_sql::{Inside, Mode, Passed, TokenKind, Tokens, Wide, unquoted};
 use proptest::prelude::*;
 use texts::{any_mode, any_text};
 
@@ -68,7 +68,7 @@ proptest! {
         let text = [quoted(&bytes, quote, mode), b",".to_vec()].concat();
         let mut tokens = Tokens::new(&text, mode);
         let first = tokens.next().unwrap();
-        let kind = if mode.is_name(quote) { Kind::Name } else { Kind::Text };
+        let kind = if mode.is_name(quote) { TokenKind::Name } else { TokenKind::Text };
         prop_assert_eq!((first.kind, first.end, first.is_cut), (kind, text.len() - 1, false));
         prop_assert_eq!(unquoted(first.of(&text), mode), bytes);
     }

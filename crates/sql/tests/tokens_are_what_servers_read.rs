@@ -1,22 +1,22 @@
 //! Are tokens told apart as servers do?
 
-use evenkeel_sql::{Kind, Lexeme, Lexemes, Mode, Tokens, unquoted};
+use evenkeel_sql::{Lexeme, Lexemes, Mode, TokenKind, Tokens, unquoted};
 
 /// The tokens without blanks, each with its kind's first letter, or `!` where the text ends in it.
-fn told(sql: &str, mode: &str) -> Vec<String> {
+fn reported(sql: &str, mode: &str) -> Vec<String> {
     let mut all = Vec::new();
     for token in Tokens::new(sql.as_bytes(), Mode::of(mode)) {
         let kind = match token.kind {
-            Kind::Blank => continue,
+            TokenKind::Blank => continue,
             _ if token.is_cut => '!',
-            Kind::Comment => 'c',
-            Kind::Hint => 'h',
-            Kind::Gate => 'g',
-            Kind::GateEnd => 'e',
-            Kind::Word => 'w',
-            Kind::Name => 'n',
-            Kind::Text => 't',
-            Kind::Sign(_) => 's',
+            TokenKind::Comment => 'c',
+            TokenKind::Hint => 'h',
+            TokenKind::Gate => 'g',
+            TokenKind::GateEnd => 'e',
+            TokenKind::Word => 'w',
+            TokenKind::Name => 'n',
+            TokenKind::Text => 't',
+            TokenKind::Sign(_) => 's',
         };
         all.push(format!("{kind}{}", &sql[token.start..token.end]));
     }
@@ -26,25 +26,28 @@ fn told(sql: &str, mode: &str) -> Vec<String> {
 #[test]
 fn quotes_hide_what_is_in_them() {
     assert_eq!(
-        told("a`b``,)`'c'',\\')'", ""),
+        reported("a`b``,)`'c'',\\')'", ""),
         ["wa", "n`b``,)`", "t'c'',\\')'"]
     );
-    assert_eq!(told("\"x\"\"'\",é_1", ""), ["t\"x\"\"'\"", "s,", "wé_1"]);
     assert_eq!(
-        told("\"a\\\" 'b\\'", "STRICT_ALL_TABLES,ANSI_QUOTES"),
+        reported("\"x\"\"'\",é_1", ""),
+        ["t\"x\"\"'\"", "s,", "wé_1"]
+    );
+    assert_eq!(
+        reported("\"a\\\" 'b\\'", "STRICT_ALL_TABLES,ANSI_QUOTES"),
         ["n\"a\\\"", "!'b\\'"]
     );
     assert_eq!(
-        told("'a\\' \"b\\\"", "NO_BACKSLASH_ESCAPES"),
+        reported("'a\\' \"b\\\"", "NO_BACKSLASH_ESCAPES"),
         ["t'a\\'", "t\"b\\\""]
     );
-    assert_eq!(told("\"a\\\"", "ORACLE"), ["n\"a\\\""]);
+    assert_eq!(reported("\"a\\\"", "ORACLE"), ["n\"a\\\""]);
 }
 
 #[test]
 fn comments_are_comments() {
     assert_eq!(
-        told("1 -- it's\n2 --x # y\n--\n/* 'a */ /*+ h */ --", ""),
+        reported("1 -- it's\n2 --x # y\n--\n/* 'a */ /*+ h */ --", ""),
         [
             "w1",
             "c-- it's",
@@ -59,14 +62,14 @@ fn comments_are_comments() {
             "c--"
         ]
     );
-    assert_eq!(told("--\u{1} it's", ""), ["c--\u{1} it's"]);
-    assert_eq!(told("a*/b", ""), ["wa", "s*", "s/", "wb"]);
+    assert_eq!(reported("--\u{1} it's", ""), ["c--\u{1} it's"]);
+    assert_eq!(reported("a*/b", ""), ["wa", "s*", "s/", "wb"]);
 }
 
 #[test]
 fn executed_comments_are_read() {
     assert_eq!(
-        told("/*!80016 CHECK */ /*M!100108 X*/*/ /*!1a*/", ""),
+        reported("/*!80016 CHECK */ /*M!100108 X*/*/ /*!1a*/", ""),
         [
             "g/*!80016",
             "wCHECK",
@@ -83,7 +86,7 @@ fn executed_comments_are_read() {
     );
     // The first end ends them all, and a comment within them ends nothing.
     assert_eq!(
-        told("/*! a /*! b /* c */ d */ e */", ""),
+        reported("/*! a /*! b /* c */ d */ e */", ""),
         [
             "g/*!", "wa", "g/*!", "wb", "c/* c */", "wd", "e*/", "we", "s*", "s/"
         ]
@@ -93,7 +96,7 @@ fn executed_comments_are_read() {
 #[test]
 fn what_has_no_end_is_noticed() {
     for sql in ["'a", "`a``", "/* a", "/*+ a*", "'\\'", "\"\"\""] {
-        assert_eq!(told(sql, ""), [format!("!{sql}")]);
+        assert_eq!(reported(sql, ""), [format!("!{sql}")]);
     }
     let mut tokens = Tokens::new(b"/*!50100 a", Mode::default());
     assert_eq!(tokens.by_ref().filter(|token| token.is_cut).count(), 0);
@@ -102,7 +105,7 @@ fn what_has_no_end_is_noticed() {
 
 #[test]
 fn parsers_get_numbers_and_strings_whole() {
-    let told = |sql: &str, mode: &str| {
+    let reported = |sql: &str, mode: &str| {
         let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
         Lexemes::new(sql.as_bytes(), Mode::of(mode))
             .map(|lexeme| match lexeme {
@@ -117,14 +120,14 @@ fn parsers_get_numbers_and_strings_whole() {
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        told("1 .5 1.5e+3-2 0xFG 0xFF 0b12 1e5a t.5 1.", ""),
+        reported("1 .5 1.5e+3-2 0xFG 0xFF 0b12 1e5a t.5 1.", ""),
         [
             "#1", "#.5", "#1.5e+3", "s-", "#2", "w0xFG", "#0xFF", "w0b12", "w1e5a", "wt", "s.",
             "#5", "#1."
         ]
     );
     assert_eq!(
-        told("_utf8mb4'a' N'b' x'0F' a'c' _utf8 'd' _a\"e\"", ""),
+        reported("_utf8mb4'a' N'b' x'0F' a'c' _utf8 'd' _a\"e\"", ""),
         [
             "t_utf8mb4'a'",
             "tN'b'",
@@ -136,12 +139,12 @@ fn parsers_get_numbers_and_strings_whole() {
             "t_a\"e\""
         ]
     );
-    assert_eq!(told("_a\"e\"", "ANSI"), ["w_a", "n\"e\""]);
+    assert_eq!(reported("_a\"e\"", "ANSI"), ["w_a", "n\"e\""]);
     assert_eq!(
-        told("@@global.a:=@`b`<=>?", ""),
+        reported("@@global.a:=@`b`<=>?", ""),
         ["v@@global.a", "s:=", "v@", "n`b`", "s<=>", "?"]
     );
-    assert_eq!(told("/*!1 a*//*M! b */`c", ""), ["wa", "wb", "t`c"]);
+    assert_eq!(reported("/*!1 a*//*M! b */`c", ""), ["wa", "wb", "t`c"]);
 }
 
 #[test]

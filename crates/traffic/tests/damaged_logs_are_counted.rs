@@ -1,7 +1,7 @@
 //! Is what cannot be read of a log counted and named, and all else read?
 
 use evenkeel_op::{Cancel, ErrorKind};
-use evenkeel_traffic::source::{Input, Kind, Opened, Unread};
+use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
 use evenkeel_traffic::{Command, Coverage, Source};
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ struct Read1 {
 
 fn read(bytes: impl Read + Send + 'static) -> Read1 {
     let input = Input::of("log", bytes).unwrap();
-    let kind = input.kind.unwrap_or(Kind::SlowLog);
+    let kind = input.kind.unwrap_or(InputKind::SlowLog);
     let mut found = Read1 {
         sql: Vec::new(),
         commands: Vec::new(),
@@ -94,7 +94,7 @@ fn line_ends_of_windows_are_ends() {
 }
 
 #[test]
-fn packed_logs_are_unpacked() {
+fn compressed_logs_are_decompressed() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, MYSQL.as_bytes()).unwrap();
     let gzip = gzip.finish().unwrap();
@@ -167,7 +167,7 @@ fn other_files_are_not_logs() {
             .kind
     };
     assert_eq!(kind("INSERT INTO t VALUES (1);\n"), None);
-    assert_eq!(kind(""), Some(Kind::SlowLog));
+    assert_eq!(kind(""), Some(InputKind::SlowLog));
     let error = Input::open("nothing/here".as_ref()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
 }

@@ -6,7 +6,7 @@ use evenkeel_testkit::servers::{
     SERVER_DEADLINE, TestServer, mariadb_10_11, mariadb_11_4, mariadb_11_8, mysql_5_7_22,
     mysql_8_0_15, mysql_9,
 };
-use evenkeel_traffic::source::{Input, Kind, Opened};
+use evenkeel_traffic::source::{Input, InputKind, Opened};
 use evenkeel_traffic::{Command, Source};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -48,7 +48,7 @@ struct Seen {
     rows_sent: Option<u64>,
 }
 
-fn all(path: &Path, expected: Kind) -> Vec<Seen> {
+fn all(path: &Path, expected: InputKind) -> Vec<Seen> {
     let input = Input::open(path).unwrap();
     assert_eq!(input.kind, Some(expected), "{}", path.display());
     let mut source = Opened::new(input, expected, TimeZone::system(), &[3306]).unwrap();
@@ -96,7 +96,7 @@ fn case(server: &TestServer) {
     // MariaDB counts whole seconds.
     let span = begun.as_second() * 1_000_000_000..=Timestamp::now().as_nanosecond() as i64;
 
-    let slow = all(&datadir.join("slow.log"), Kind::SlowLog);
+    let slow = all(&datadir.join("slow.log"), InputKind::SlowLog);
     let text = std::fs::read(datadir.join("slow.log")).unwrap();
     let entries = text
         .split(|b| *b == b'\n')
@@ -108,7 +108,7 @@ fn case(server: &TestServer) {
     assert_eq!(sleep.rows_sent, Some(1));
     assert_eq!(sleep.host.as_deref(), Some("localhost"));
 
-    let general = all(&datadir.join("general.log"), Kind::GeneralLog);
+    let general = all(&datadir.join("general.log"), InputKind::GeneralLog);
     check(server, &general);
     let connects = |one: &&Seen| one.command == Command::Connect;
     assert_eq!(

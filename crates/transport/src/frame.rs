@@ -26,7 +26,7 @@ pub(crate) const PAYLOAD_MAX: usize = 2 << 20;
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     /// The first one of a connection.
     Hello = 1,
     /// A message.
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 /// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) number: u64,
     pub(crate) taken: u64,
 }
@@ -76,10 +76,10 @@ pub(crate) fn read(from: &mut dyn Read) -> io::Result<(Header, Vec<u8>)> {
         return Err(invalid("the data received is not from this program"));
     }
     let kind = match bytes[2] {
-        1 => Kind::Hello,
-        2 => Kind::Data,
-        3 => Kind::Alive,
-        4 => Kind::Bye,
+        1 => FrameKind::Hello,
+        2 => FrameKind::Data,
+        3 => FrameKind::Alive,
+        4 => FrameKind::Bye,
         _ => return Err(invalid("the data received is from another version")),
     };
     let mut payload = vec![0; length];
@@ -114,7 +114,7 @@ mod tests {
         fn a_frame_reads_back_and_a_flipped_bit_is_found(
             number: u64, taken: u64, payload in proptest::collection::vec(any::<u8>(), 0..300), flip: prop::sample::Index,
         ) {
-            let header = Header { kind: Kind::Data, number, taken };
+            let header = Header { kind: FrameKind::Data, number, taken };
             let mut bytes = Vec::new();
             write(&mut bytes, header, &payload).unwrap();
             prop_assert_eq!(read(&mut bytes.as_slice()).unwrap(), (header, payload));

@@ -23,7 +23,7 @@ mod ssh;
 mod store;
 
 pub use far::{Far, attach, serve};
-pub use link::{Carrier, Link, Patience, SessionId, Traffic};
+pub use link::{Carrier, Link, LinkTimeouts, SessionId, Traffic};
 pub use message::{Failure, Order, Word};
 pub use near::{Near, Outcome};
 pub use ssh::Ssh;

@@ -1,6 +1,6 @@
 //! The side that the user sees: has the repository, and lets the other host work.
 
-use crate::link::{Link, Patience, SessionId, Traffic};
+use crate::link::{Link, LinkTimeouts, SessionId, Traffic};
 use crate::message::{self, Lane, Order, Word};
 use crate::program::Program;
 use crate::ssh::{self, Refusal, Ssh};
@@ -24,7 +24,7 @@ pub struct Near<'a> {
     /// How to get there.
     pub ssh: &'a Ssh,
     /// How long to tolerate silence, on both sides.
-    pub patience: Patience,
+    pub timeouts: LinkTimeouts,
     /// The repository's objects, and what may be done to them; `None` where there is none.
     pub repository: Option<(Arc<dyn Store>, Access)>,
     /// Asks to stop.
@@ -55,7 +55,7 @@ impl Near<'_> {
         let program = Program::read(&self.ssh.program)?;
         let first = self.first(session, &program, note)?;
         // Only now: how long a login and the program's way take is no loss of a connection.
-        let link = Link::new(session, self.patience);
+        let link = Link::new(session, self.timeouts);
         link.attach(first);
         link.send(message::encode(Lane::Control, order, &[])?)?;
         let done = AtomicBool::new(false);
@@ -86,7 +86,7 @@ impl Near<'_> {
     ) -> Result<crate::Carrier> {
         let arguments = self.arguments(session, true);
         let give_up = || self.cancel.is_cancelled();
-        let limit = self.patience.loss.max(LOGIN);
+        let limit = self.timeouts.loss.max(LOGIN);
         let connect = || ssh::connect(self.ssh, program, &arguments, limit, &give_up, &note);
         let again = match connect() {
             Err(Refusal::Gone) => connect(),
@@ -103,8 +103,8 @@ impl Near<'_> {
         let session: String = session.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut arguments = vec![
             format!("--session={session}"),
-            format!("--stall={}", self.patience.stall.as_millis()),
-            format!("--loss={}", self.patience.loss.as_millis()),
+            format!("--stall={}", self.timeouts.stall.as_millis()),
+            format!("--loss={}", self.timeouts.loss.as_millis()),
         ];
         if start {
             arguments.push("--start".to_owned());
@@ -169,18 +169,18 @@ impl Near<'_> {
     ) {
         let arguments = self.arguments(session, false);
         let host = &self.ssh.destination;
-        let mut told = false;
+        let mut reported = false;
         while link.wait_for_loss() {
             if done.load(Ordering::SeqCst) {
                 link.abort("it was closed");
                 return;
             }
-            if !told {
+            if !reported {
                 note(format!("lost the connection to {host}: reconnecting"));
-                told = true;
+                reported = true;
             }
             let give_up = || link.is_ended() || done.load(Ordering::SeqCst);
-            let stall = self.patience.stall;
+            let stall = self.timeouts.stall;
             // What becomes of the program was said when it got there.
             let unsaid = |_| ();
             match ssh::connect(self.ssh, program, &arguments, stall, &give_up, &unsaid) {
@@ -188,7 +188,7 @@ impl Near<'_> {
                     link.attach(carrier);
                     if link.wait_for_hello() {
                         note(format!("connected to {host} again"));
-                        told = false;
+                        reported = false;
                         continue;
                     }
                 }

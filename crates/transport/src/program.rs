@@ -101,7 +101,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn what_is_packed_is_unpacked_by_gzip_any_number_of_times() {
+    fn what_is_compressed_is_decompressed_by_gzip_any_number_of_times() {
         let bytes: Vec<u8> = (0..1_000_000_u32).map(|n| (n / 7) as u8).collect();
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, &bytes).unwrap();

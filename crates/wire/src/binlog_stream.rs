@@ -126,7 +126,7 @@ impl BinlogStream {
             },
             Some(0) => Ok(Received::Event(packet[1..].to_vec())),
             Some(0xfe) if packet.len() < 9 => Ok(Received::End),
-            Some(0xff) => Err(self.told(&packet)),
+            Some(0xff) => Err(self.reported(&packet)),
             _ => Err(Error::failed("the server sent an unexpected packet")),
         }
     }
@@ -165,7 +165,7 @@ impl BinlogStream {
         loop {
             match self.packet()? {
                 Some(packet) if packet.first() == Some(&0) => return Ok(()),
-                Some(packet) => return Err(self.told(&packet)),
+                Some(packet) => return Err(self.reported(&packet)),
                 None if Instant::now() < until => {}
                 None => return Err(self.lost(io::ErrorKind::TimedOut.into())),
             }
@@ -244,7 +244,7 @@ impl BinlogStream {
     }
 
     /// Returns the error that the server sent.
-    fn told(&self, packet: &[u8]) -> Error {
+    fn reported(&self, packet: &[u8]) -> Error {
         let (code, text) = match ServerError::of(packet) {
             Ok(error) => (error.code, error.message),
             Err(_) => (0, String::new()),

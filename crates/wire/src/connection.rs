@@ -39,7 +39,7 @@ pub struct Connection {
     version: String,
     place: String,
     cancel: Cancel,
-    state: State,
+    state: ExchangeState,
     /// Of the last result that ended.
     warnings: u16,
     session: SessionState,
@@ -49,7 +49,7 @@ pub struct Connection {
 
 /// Where in an exchange the connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ExchangeState {
     Idle,
     /// Rows are still to come.
     Rows,
@@ -97,7 +97,7 @@ impl Connection {
             version: begun.greeting.version,
             place,
             cancel: cancel.clone(),
-            state: State::Idle,
+            state: ExchangeState::Idle,
             warnings: 0,
             session: SessionState::default(),
             refusal: None,
@@ -261,7 +261,7 @@ impl Connection {
         }
         if let Some(error) = failure {
             // An end here would have the server commit half a file.
-            self.state = State::Lost;
+            self.state = ExchangeState::Lost;
             return Err(Error::failed("failed to read what was to be loaded").because(error));
         }
         if let Err(error) = self.packets.send(&[]) {
@@ -342,16 +342,16 @@ impl Connection {
         self.cancel.check()?;
         loop {
             match self.state {
-                State::Idle => return Ok(()),
-                State::Lost => {
+                ExchangeState::Idle => return Ok(()),
+                ExchangeState::Lost => {
                     return Err(self.lost(io::ErrorKind::NotConnected.into(), sql));
                 }
-                State::Rows => while self.row(sql)?.is_some() {},
-                State::More => match self.answer(sql)? {
+                ExchangeState::Rows => while self.row(sql)?.is_some() {},
+                ExchangeState::More => match self.answer(sql)? {
                     Answer::Ended(ending) => self.note(ending),
                     Answer::Columns(count) => {
                         read_columns(self, count, sql)?;
-                        self.state = State::Rows;
+                        self.state = ExchangeState::Rows;
                     }
                     Answer::WantsFile => {
                         self.send_file(&mut io::empty(), sql)?;
@@ -374,9 +374,9 @@ impl Connection {
         self.warnings = ending.warnings;
         self.session = ending.session;
         self.state = if ending.more {
-            State::More
+            ExchangeState::More
         } else {
-            State::Idle
+            ExchangeState::Idle
         };
     }
 
@@ -390,7 +390,7 @@ impl Connection {
 
     /// Returns whether the statement has another result, which is still to be read.
     pub(crate) fn has_more(&self) -> bool {
-        self.state == State::More
+        self.state == ExchangeState::More
     }
 
     /// Returns how many warnings the last result has.
@@ -405,12 +405,12 @@ impl Connection {
 
     /// Says that rows follow now.
     pub(crate) fn rows_follow(&mut self) {
-        self.state = State::Rows;
+        self.state = ExchangeState::Rows;
     }
 
     /// Reads the next row's packet; `None` at the end.
     pub(crate) fn row(&mut self, sql: &str) -> Result<Option<&[u8]>> {
-        if self.state != State::Rows {
+        if self.state != ExchangeState::Rows {
             return Ok(None);
         }
         if let Err(error) = self.packets.peek() {
@@ -448,7 +448,7 @@ impl Connection {
 
     /// Reads the next row's packet, or the next piece of one that is longer than `whole` bytes.
     pub(crate) fn part(&mut self, sql: &str, whole: usize) -> Result<Option<Part<'_>>> {
-        if self.state != State::Rows {
+        if self.state != ExchangeState::Rows {
             return Ok(None);
         }
         if self.packets.is_long() {
@@ -468,7 +468,7 @@ impl Connection {
 
     fn refused(&mut self, error: ServerError, sql: &str) -> Error {
         self.refusal = Some(error.code);
-        self.state = State::Idle;
+        self.state = ExchangeState::Idle;
         query_error(&server_error(error), sql)
     }
 
@@ -477,7 +477,7 @@ impl Connection {
     }
 
     pub(crate) fn lost(&mut self, error: io::Error, sql: &str) -> Error {
-        self.state = State::Lost;
+        self.state = ExchangeState::Lost;
         if let Err(stopped) = self.cancel.check() {
             return stopped;
         }

@@ -147,7 +147,7 @@ fn prove(
             }
             0x01 => {
                 let asked = rest.to_vec();
-                go_on(packets, plugin, &asked, &nonce, password.as_bytes())?;
+                resume(packets, plugin, &asked, &nonce, password.as_bytes())?;
             }
             _ => return Err(Malformed.into()),
         }
@@ -172,7 +172,7 @@ fn switched(packet: &[u8]) -> Result<(Plugin, Vec<u8>), Failure> {
 }
 
 /// Answers a plugin's further question.
-fn go_on(
+fn resume(
     packets: &mut Packets<Stream>,
     plugin: Plugin,
     asked: &[u8],

@@ -40,7 +40,7 @@ struct Long {
     /// Bytes of the part that is being read.
     left: usize,
     /// Another part follows it.
-    goes_on: bool,
+    continues: bool,
     /// Bytes of all parts so far.
     sum: usize,
 }
@@ -173,7 +173,7 @@ impl<S: Read> Packets<S> {
         }
         self.long = Some(Long {
             left: 0,
-            goes_on: true,
+            continues: true,
             sum: 0,
         });
         Ok(true)
@@ -181,7 +181,12 @@ impl<S: Read> Packets<S> {
 
     /// Reads on in a packet that comes in pieces; `None` at its end.
     pub(crate) fn more(&mut self) -> io::Result<Option<Range<usize>>> {
-        while let Some(Long { left, goes_on, sum }) = &self.long {
+        while let Some(Long {
+            left,
+            continues,
+            sum,
+        }) = &self.long
+        {
             let (left, sum) = (*left, *sum);
             if left > 0 {
                 self.fill(1)?;
@@ -193,7 +198,7 @@ impl<S: Read> Packets<S> {
                 }
                 return Ok(Some(start..start + count));
             }
-            if !goes_on {
+            if !continues {
                 self.long = None;
                 break;
             }
@@ -204,7 +209,7 @@ impl<S: Read> Packets<S> {
             }
             self.long = Some(Long {
                 left: length,
-                goes_on: length == LONGEST,
+                continues: length == LONGEST,
                 sum: sum + length,
             });
         }

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_told_once() {
+    fn types_are_reported_once() {
         let mut statement = Prepared {
             id: 0x0102_0304,
             parameters: 2,

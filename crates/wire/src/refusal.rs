@@ -55,8 +55,8 @@ mod tests {
     fn numbers_are_found_in_errors_and_causes() {
         let lost = refused(1213);
         assert_eq!(Refusal::of(&lost), Some(Refusal::InTheWay));
-        let told = Error::failed("failed to load t").because(refused(1062));
-        assert_eq!(Refusal::of(&told), Some(Refusal::RowIsThere));
+        let reported = Error::failed("failed to load t").because(refused(1062));
+        assert_eq!(Refusal::of(&reported), Some(Refusal::RowIsThere));
         assert_eq!(Refusal::of(&refused(1146)), Some(Refusal::Other));
         assert_eq!(Refusal::of(&Error::failed("the connection is gone")), None);
     }

@@ -87,7 +87,7 @@ pub struct Salvage {
 }
 
 /// A data directory and tables of it.
-struct Place {
+struct DatadirTables {
     datadir: PathBuf,
     anchors: Vec<PathBuf>,
 }
@@ -96,7 +96,7 @@ struct Place {
 ///
 /// Errors: `Usage` for a path that is neither; `Refused` when a server runs there.
 pub fn check(path: &Path) -> Result<FilesReport> {
-    let place = Place::of(path)?;
+    let place = DatadirTables::of(path)?;
     refuse_running(&place.datadir)?;
     let look = |anchor: &PathBuf| {
         let root = root_of(&place.datadir, anchor);
@@ -114,7 +114,7 @@ pub fn check(path: &Path) -> Result<FilesReport> {
 /// Errors: as with [`check`]; `Usage` where the new place is not empty or in the data directory, `Failed`
 /// where new files cannot be written: what is there so far is no table.
 pub fn salvage(request: &Salvage) -> Result<FilesReport> {
-    let place = Place::of(&request.path)?;
+    let place = DatadirTables::of(&request.path)?;
     refuse_running(&place.datadir)?;
     let open = empty_directory(&request.into, &place.datadir)?;
     let into = open.anchor();
@@ -204,7 +204,7 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<OwnDirectory> {
     make_private(into)
 }
 
-impl Place {
+impl DatadirTables {
     fn of(path: &Path) -> Result<Self> {
         if is_anchor(path) && path.is_symlink() {
             return Err(
@@ -247,7 +247,7 @@ impl Place {
 }
 
 impl FilesReport {
-    fn new(place: &Place, tables: Vec<TableFiles>) -> Self {
+    fn new(place: &DatadirTables, tables: Vec<TableFiles>) -> Self {
         let is_sound = |table: &TableFiles| table.problem.is_none() && table.damage.is_empty();
         Self {
             datadir: place.datadir.clone(),
@@ -306,7 +306,7 @@ impl TableFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use evenkeel_op::ErrorKind as Kind;
+    use evenkeel_op::ErrorKind;
     use evenkeel_queue::io::Disk;
     use evenkeel_queue::{Options, Store};
     use std::sync::Arc;
@@ -345,7 +345,7 @@ mod tests {
         assert!(again.sound && again.tables[0].rows == 3, "{again:?}");
         let definition = fs::read_to_string(request.into.join("shop/mails.frm"));
         assert_eq!(definition.unwrap(), "mails");
-        assert_eq!(salvage(&request).unwrap_err().kind(), Kind::Usage);
+        assert_eq!(salvage(&request).unwrap_err().kind(), ErrorKind::Usage);
     }
 
     #[test]
@@ -367,13 +367,13 @@ mod tests {
         let dir = datadir();
         let empty = tempfile::tempdir().unwrap();
         for path in [empty.path().to_owned(), dir.path().join("shop/jobs.frm")] {
-            assert_eq!(check(&path).unwrap_err().kind(), Kind::Usage);
+            assert_eq!(check(&path).unwrap_err().kind(), ErrorKind::Usage);
         }
         let inside = salvage(&Salvage {
             path: dir.path().to_owned(),
             into: dir.path().join("new"),
         });
-        assert_eq!(inside.unwrap_err().kind(), Kind::Usage);
+        assert_eq!(inside.unwrap_err().kind(), ErrorKind::Usage);
     }
 
     /// What the server's account can put in the place of a file.
@@ -413,7 +413,7 @@ mod tests {
                     into: into.path().to_owned(),
                 });
                 let report = report.unwrap();
-                let told = format!(
+                let reported = format!(
                     "{:?} {:?}",
                     report.tables[0].problem, report.tables[0].damage
                 );
@@ -421,7 +421,7 @@ mod tests {
                     "link" => "symbolic link",
                     _ => "not a regular file",
                 };
-                assert!(told.contains(why), "{what}, {name}: {told}");
+                assert!(reported.contains(why), "{what}, {name}: {reported}");
                 assert_eq!(report.tables[1].rows, 3, "{what}, {name}");
             }
         }
@@ -461,7 +461,7 @@ mod tests {
         let link = dir.path().join("shop/link.QUE");
         std::os::unix::fs::symlink(dir.path().join("shop/jobs.QUE"), &link).unwrap();
         let refused = check(&link).unwrap_err();
-        assert_eq!(refused.kind(), Kind::Usage);
+        assert_eq!(refused.kind(), ErrorKind::Usage);
         assert!(refused.to_string().contains("symbolic link"), "{refused}");
     }
 }

@@ -158,11 +158,11 @@ fn concerns_all(error: &Error) -> bool {
 impl QueueState {
     fn unreadable(name: QueueName, why: &Error) -> Self {
         let chain = why.chain();
-        let told = [vec![&*chain], why.hints()].concat();
+        let reported = [vec![&*chain], why.hints()].concat();
         Self {
             database: name.database,
             table: name.table,
-            problem: Some(told.join("; ")),
+            problem: Some(reported.join("; ")),
             numbers: None,
         }
     }
@@ -230,7 +230,7 @@ pub fn compact(session: &mut Session, name: &QueueName) -> Result<Compacted> {
     must_be_queue(session, name)?;
     let before = counters(session, name)?.ok_or_else(|| no_queue(name))?;
     let sql = format!("SELECT queue_compact({})", name.argument()?);
-    session.run(&sql).map_err(|error| told(error, name))?;
+    session.run(&sql).map_err(|error| reported(error, name))?;
     let after = counters(session, name)?.ok_or_else(|| no_queue(name))?;
     let number = |of: &BTreeMap<String, u64>, what| of.get(what).copied().unwrap_or(0);
     Ok(Compacted {
@@ -294,7 +294,7 @@ pub(crate) fn no_queue(name: &QueueName) -> Error {
 /// What the server counts of a queue; nothing where it is gone.
 fn counters(session: &mut Session, name: &QueueName) -> Result<Option<BTreeMap<String, u64>>> {
     let sql = format!("SELECT queue_stats({})", name.argument()?);
-    let text = session.value(&sql).map_err(|error| told(error, name))?;
+    let text = session.value(&sql).map_err(|error| reported(error, name))?;
     Ok(text.map(|text| read(&text)))
 }
 
@@ -312,7 +312,7 @@ fn lacks_functions(error: &Error) -> bool {
 }
 
 /// Adds what to do.
-pub(crate) fn told(error: Error, name: &QueueName) -> Error {
+pub(crate) fn reported(error: Error, name: &QueueName) -> Error {
     if lacks_functions(&error) {
         return error.of_kind(ErrorKind::Refused).hint(
             "the server does not have the queue functions: run 'evenkeel plugin install queue'",

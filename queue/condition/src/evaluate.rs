@@ -35,7 +35,7 @@ pub fn evaluate<'a>(of: &'a Expression, column: &dyn Fn(usize) -> Value<'a>) -> 
         Expression::Text(text) => Value::Text(Cow::Borrowed(text.as_bytes())),
         Expression::Bytes(bytes) => Value::Text(Cow::Borrowed(bytes)),
         Expression::Column(at, _) => column(*at),
-        Expression::Not(of) => told(truth(&value(of)).map(|truth| !truth)),
+        Expression::Not(of) => reported(truth(&value(of)).map(|truth| !truth)),
         Expression::Negative(of) => match value(of) {
             Value::Decimal(decimal) => Value::Decimal(decimal.negative()),
             Value::Real(real) => Value::Real(-real),
@@ -53,14 +53,14 @@ pub fn evaluate<'a>(of: &'a Expression, column: &dyn Fn(usize) -> Value<'a>) -> 
                 .map_or(Value::Null, Value::Number),
             (a, b) => reals(&a, &b, f64::powf),
         },
-        Expression::Is(of, None) => told(Some(value(of) == Value::Null)),
-        Expression::Is(of, truth_asked) => told(Some(truth(&value(of)) == *truth_asked)),
+        Expression::Is(of, None) => reported(Some(value(of) == Value::Null)),
+        Expression::Is(of, truth_asked) => reported(Some(truth(&value(of)) == *truth_asked)),
         Expression::In(of, list) => {
             let left = value(of);
             let found = list
                 .iter()
                 .map(|one| compare(&left, &value(one)).map(Ordering::is_eq));
-            told(found.fold(Some(false), or))
+            reported(found.fold(Some(false), or))
         }
         Expression::Between(of, low, high) => {
             let mut all = [value(of), value(low), value(high)];
@@ -74,17 +74,17 @@ pub fn evaluate<'a>(of: &'a Expression, column: &dyn Fn(usize) -> Value<'a>) -> 
             }
             let above = compare(&all[0], &all[1]).map(Ordering::is_ge);
             let below = compare(&all[0], &all[2]).map(Ordering::is_le);
-            told(and(above, below))
+            reported(and(above, below))
         }
-        Expression::Like(of, prefix, goes_on) => match value(of) {
-            Value::Text(text) if *goes_on => told(Some(text.starts_with(prefix.as_bytes()))),
-            Value::Text(text) => told(Some(*text == *prefix.as_bytes())),
+        Expression::Like(of, prefix, continues) => match value(of) {
+            Value::Text(text) if *continues => reported(Some(text.starts_with(prefix.as_bytes()))),
+            Value::Text(text) => reported(Some(*text == *prefix.as_bytes())),
             _ => Value::Null,
         },
     }
 }
 
-fn told<'a>(truth: Option<bool>) -> Value<'a> {
+fn reported<'a>(truth: Option<bool>) -> Value<'a> {
     truth.map_or(Value::Null, |truth| Value::Number(i128::from(truth)))
 }
 
@@ -164,11 +164,11 @@ fn numbers<'a>(
 
 fn binary<'a>(operator: Operator, a: &Value<'a>, b: impl FnOnce() -> Value<'a>) -> Value<'a> {
     use Operator as O;
-    let ordered = |test: fn(Ordering) -> bool, b: &Value<'_>| told(compare(a, b).map(test));
+    let ordered = |test: fn(Ordering) -> bool, b: &Value<'_>| reported(compare(a, b).map(test));
     // The right side is not looked at when the left one decides.
     match (operator, truth(a)) {
-        (O::And, Some(false)) => return told(Some(false)),
-        (O::Or, Some(true)) => return told(Some(true)),
+        (O::And, Some(false)) => return reported(Some(false)),
+        (O::Or, Some(true)) => return reported(Some(true)),
         _ => {}
     }
     let b = &b();
@@ -176,9 +176,9 @@ fn binary<'a>(operator: Operator, a: &Value<'a>, b: impl FnOnce() -> Value<'a>) 
         numbers(a, b, |a, b| Some(i128::from(compute(bits(a)?, bits(b)?))))
     };
     match operator {
-        O::Or => told(or(truth(a), truth(b))),
-        O::And => told(and(truth(a), truth(b))),
-        O::Xor => told(truth(a).zip(truth(b)).map(|(a, b)| a != b)),
+        O::Or => reported(or(truth(a), truth(b))),
+        O::And => reported(and(truth(a), truth(b))),
+        O::Xor => reported(truth(a).zip(truth(b)).map(|(a, b)| a != b)),
         O::Equal => ordered(Ordering::is_eq, b),
         O::Unequal => ordered(Ordering::is_ne, b),
         O::Less => ordered(Ordering::is_lt, b),

@@ -140,13 +140,13 @@ impl fmt::Display for Expression {
                 }
                 f.write_str("))")
             }
-            Self::Like(of, prefix, goes_on) => {
+            Self::Like(of, prefix, continues) => {
                 let text = prefix
                     .replace('\\', "\\\\")
                     .replace('%', "\\%")
                     .replace('_', "\\_");
                 write!(f, "({of} LIKE ")?;
-                quoted(f, &format!("{text}{}", if *goes_on { "%" } else { "" }))?;
+                quoted(f, &format!("{text}{}", if *continues { "%" } else { "" }))?;
                 f.write_str(")")
             }
         }

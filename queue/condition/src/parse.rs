@@ -187,9 +187,9 @@ impl Parser<'_> {
                 return Err(self.wrong("a text is expected after LIKE"));
             };
             let only = "only 'text' and 'text%' are known; \\% and \\_ stand for themselves";
-            let (prefix, goes_on) = prefix(&pattern).ok_or_else(|| self.wrong(only))?;
+            let (prefix, continues) = prefix(&pattern).ok_or_else(|| self.wrong(only))?;
             self.at += 1;
-            return Ok(Ok(Expression::Like(Box::new(of), prefix, goes_on)));
+            return Ok(Ok(Expression::Like(Box::new(of), prefix, continues)));
         }
         Ok(Err(of))
     }

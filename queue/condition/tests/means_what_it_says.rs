@@ -193,26 +193,26 @@ fn simply(of: &Expression) -> Simple {
         Expression::Number(number) => (Some(*number), None),
         Expression::Text(text) => (None, Some(text.clone())),
         Expression::Column(at, _) => ([Some(3), Some(20), None][*at], None),
-        Expression::Not(of) => told(2 - truth(of)),
-        Expression::Is(of, None) => told(if simply(of) == (None, None) { 2 } else { 0 }),
-        Expression::Is(of, Some(what)) => told(if truth(of) == i32::from(*what) * 2 {
+        Expression::Not(of) => reported(2 - truth(of)),
+        Expression::Is(of, None) => reported(if simply(of) == (None, None) { 2 } else { 0 }),
+        Expression::Is(of, Some(what)) => reported(if truth(of) == i32::from(*what) * 2 {
             2
         } else {
             0
         }),
-        Expression::In(of, list) => told(
+        Expression::In(of, list) => reported(
             list.iter()
                 .map(|one| compared(of, one, &|sign| sign == 0))
                 .max()
                 .unwrap(),
         ),
-        Expression::Between(of, low, high) => {
-            told(compared(of, low, &|sign| sign >= 0).min(compared(of, high, &|sign| sign <= 0)))
-        }
+        Expression::Between(of, low, high) => reported(
+            compared(of, low, &|sign| sign >= 0).min(compared(of, high, &|sign| sign <= 0)),
+        ),
         Expression::Like(of, prefix, on) => match simply(of).1 {
-            None => told(1),
-            Some(text) if *on => told(i32::from(text.find(prefix.as_str()) == Some(0)) * 2),
-            Some(text) => told(i32::from(text == *prefix) * 2),
+            None => reported(1),
+            Some(text) if *on => reported(i32::from(text.find(prefix.as_str()) == Some(0)) * 2),
+            Some(text) => reported(i32::from(text == *prefix) * 2),
         },
         Expression::Binary(operator, a, b) => simply_two(*operator, a, b),
         _ => (None, None),
@@ -221,19 +221,19 @@ fn simply(of: &Expression) -> Simple {
 
 fn simply_two(operator: Operator, a: &Expression, b: &Expression) -> Simple {
     match operator.sign() {
-        "OR" => told(truth(a).max(truth(b))),
-        "AND" => told(truth(a).min(truth(b))),
-        "XOR" => told(if truth(a) == 1 || truth(b) == 1 {
+        "OR" => reported(truth(a).max(truth(b))),
+        "AND" => reported(truth(a).min(truth(b))),
+        "XOR" => reported(if truth(a) == 1 || truth(b) == 1 {
             1
         } else {
             (truth(a) - truth(b)).abs()
         }),
-        "=" => told(compared(a, b, &|sign| sign == 0)),
-        "<>" => told(compared(a, b, &|sign| sign != 0)),
-        "<" => told(compared(a, b, &|sign| sign < 0)),
-        "<=" => told(compared(a, b, &|sign| sign <= 0)),
-        ">" => told(compared(a, b, &|sign| sign > 0)),
-        ">=" => told(compared(a, b, &|sign| sign >= 0)),
+        "=" => reported(compared(a, b, &|sign| sign == 0)),
+        "<>" => reported(compared(a, b, &|sign| sign != 0)),
+        "<" => reported(compared(a, b, &|sign| sign < 0)),
+        "<=" => reported(compared(a, b, &|sign| sign <= 0)),
+        ">" => reported(compared(a, b, &|sign| sign > 0)),
+        ">=" => reported(compared(a, b, &|sign| sign >= 0)),
         "+" => computed(a, b, &|a, b| Some(a + b)),
         "-" => computed(a, b, &|a, b| Some(a - b)),
         "*" => computed(a, b, &|a, b| a.checked_mul(b)),
@@ -248,7 +248,7 @@ fn truth(of: &Expression) -> i32 {
         .map_or(1, |number| if number == 0 { 0 } else { 2 })
 }
 
-fn told(truth: i32) -> Simple {
+fn reported(truth: i32) -> Simple {
     let known = (truth != 1).then_some(i128::from(truth / 2));
     (known, None)
 }

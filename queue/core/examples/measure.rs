@@ -3,7 +3,7 @@
 //! durable.
 
 use evenkeel_queue::io::Disk;
-use evenkeel_queue::{Options, Session, Store, Sync, Table, Wanted};
+use evenkeel_queue::{Options, Queue, Session, Store, Sync, Wanted};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ fn main() -> Outcome {
     Ok(())
 }
 
-fn fill(table: &Table, rows: u64) -> Outcome {
+fn fill(table: &Queue, rows: u64) -> Outcome {
     let start = Instant::now();
     for _ in 0..rows / 1000 {
         table.append(vec![vec![7; 92]; 1000], None)?;
@@ -64,7 +64,7 @@ fn fill(table: &Table, rows: u64) -> Outcome {
 }
 
 /// Removes most of the oldest rows, and compacts while one row after the other is appended.
-fn stalls(table: &Arc<Table>, rows: u64) -> Outcome {
+fn stalls(table: &Arc<Queue>, rows: u64) -> Outcome {
     let most = usize::try_from(rows / 2)?;
     for id in table.take(1, None, most)?.chunks(1000) {
         table.remove(1, &id[..900.min(id.len())])?;
@@ -98,7 +98,7 @@ fn stalls(table: &Arc<Table>, rows: u64) -> Outcome {
     Ok(())
 }
 
-fn wakes(table: &Arc<Table>) -> Outcome {
+fn wakes(table: &Arc<Queue>) -> Outcome {
     let wanted = [Wanted {
         table: table.clone(),
         condition: Some(evenkeel_queue::Condition::new(|row| row.len() == 16)),

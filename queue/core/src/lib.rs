@@ -27,5 +27,5 @@ pub mod wait;
 
 pub use error::{Error, Result};
 pub use store::{Anchor, Store};
-pub use table::{Append, Condition, Copied, Options, Report, Source, Stats, Sync, Table};
+pub use table::{Append, Condition, Copied, Options, Queue, Report, Source, Stats, Sync};
 pub use wait::{Killer, Session, Waited, Wanted};

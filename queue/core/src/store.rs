@@ -4,7 +4,7 @@
 use crate::error::{During, Error, Result};
 use crate::io::Io;
 use crate::place::is_table;
-use crate::table::{Options, Report, Table, read_small, replace_small};
+use crate::table::{Options, Queue, Report, read_small, replace_small};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ impl Store {
     pub fn create(&self, anchor: &Path, layout: &[u8]) -> Result<()> {
         let id = fastrand::u128(..);
         let layout = layout.to_vec();
-        let made = Table::create(&*self.io, &self.dir(id), id)
+        let made = Queue::create(&*self.io, &self.dir(id), id)
             .and_then(|()| self.io.sync_dir(&self.root).during("sync", &self.root))
             .and_then(|()| put(&*self.io, anchor, &Anchor { id, layout }));
         // It may have its name already, when only that could not be made durable.
@@ -140,7 +140,7 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::Corrupt`] where something broke that no crash breaks.
-    pub fn open(&self, anchor: &Path, options: Options) -> Result<(Arc<Table>, Report)> {
+    pub fn open(&self, anchor: &Path, options: Options) -> Result<(Arc<Queue>, Report)> {
         self.open_either(anchor, options, false)
     }
 
@@ -150,7 +150,7 @@ impl Store {
     /// # Errors
     ///
     /// Its files cannot be read at all, or not be written.
-    pub fn salvage(&self, anchor: &Path, options: Options) -> Result<(Arc<Table>, Report)> {
+    pub fn salvage(&self, anchor: &Path, options: Options) -> Result<(Arc<Queue>, Report)> {
         self.open_either(anchor, options, true)
     }
 
@@ -159,9 +159,9 @@ impl Store {
         anchor: &Path,
         options: Options,
         salvages: bool,
-    ) -> Result<(Arc<Table>, Report)> {
+    ) -> Result<(Arc<Queue>, Report)> {
         let id = self.anchor(anchor)?.id;
-        let opened = Table::open(&self.io, &self.dir(id), id, options, salvages)?;
+        let opened = Queue::open(&self.io, &self.dir(id), id, options, salvages)?;
         Ok((Arc::new(opened.0), opened.1))
     }
 
@@ -190,7 +190,7 @@ impl Store {
     ///
     /// The anchor cannot be removed: the table is still there. Or that cannot be made durable: it is gone,
     /// and may be there again, with its rows, after a crash.
-    pub fn drop_table(&self, anchor: &Path, open: Option<&Table>) -> Result<u128> {
+    pub fn drop_table(&self, anchor: &Path, open: Option<&Queue>) -> Result<u128> {
         let id = self.anchor(anchor)?.id;
         let (dir, _) = split(anchor)?;
         self.io.unlink(anchor).during("remove", anchor)?;

@@ -3,7 +3,7 @@
 mod scene;
 
 use evenkeel_queue::io::simulated::{Fault, Simulated};
-use evenkeel_queue::{Append, Condition, Error, Source, Table};
+use evenkeel_queue::{Append, Condition, Error, Queue, Source};
 use proptest::prelude::*;
 use scene::{create, open, rows, small};
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ impl Model {
 
 struct Both {
     disk: Simulated,
-    table: Arc<Table>,
+    table: Arc<Queue>,
     model: Model,
     odd: Condition,
     next: u64,

@@ -3,23 +3,23 @@
 mod scene;
 
 use evenkeel_queue::io::simulated::Simulated;
-use evenkeel_queue::{Session, Table};
+use evenkeel_queue::{Queue, Session};
 use scene::{create, open, small};
 use std::path::PathBuf;
 
-fn one(table: &Table) {
+fn one(table: &Queue) {
     table.append(vec![vec![7; 60]], None).unwrap();
 }
 
 /// Removes the oldest rows.
-fn consume(table: &Table, most: usize) {
+fn consume(table: &Queue, most: usize) {
     let owner = Session::new().owner();
     let ids = table.take(owner, None, most).unwrap();
     assert_eq!(ids.len(), most);
     table.remove(owner, &ids).unwrap();
 }
 
-fn bytes(table: &Table) -> u64 {
+fn bytes(table: &Queue) -> u64 {
     table.stats().bytes
 }
 

@@ -4,7 +4,7 @@ mod scene;
 
 use evenkeel_queue::io::simulated::{Fault, Simulated};
 use evenkeel_queue::io::{Disk, File, Io};
-use evenkeel_queue::{Error, Store, Table};
+use evenkeel_queue::{Error, Queue, Store};
 use scene::{rows, small, store};
 use std::io;
 use std::path::Path;
@@ -215,7 +215,7 @@ struct Real {
     dir: tempfile::TempDir,
     within: Arc<Within>,
     store: Store,
-    table: Arc<Table>,
+    table: Arc<Queue>,
 }
 
 fn real() -> Real {
@@ -250,10 +250,10 @@ impl Real {
 fn when_somebody_compacts_a_table_whose_files_are_being_removed() {
     let real = real();
     let (table, said) = (real.table.clone(), Arc::new(Mutex::new(Vec::new())));
-    let told = said.clone();
+    let reported = said.clone();
     let compact = move || {
         let done = [table.compact_slice().map(|_| ()), table.compact(true)];
-        told.lock().unwrap().extend(done);
+        reported.lock().unwrap().extend(done);
     };
     *real.within.at_unlink.lock().unwrap() = Some(Box::new(compact));
     let anchor = real.dir.path().join("one.que");

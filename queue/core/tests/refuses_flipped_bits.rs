@@ -100,12 +100,12 @@ fn salvage_keeps_the_rest() {
             // Removals may be lost: then a row is there that was not.
             assert_eq!(row, &vec![(*id - 1) as u8; 60], "{context}");
             // So may be when it came, and then nothing is said.
-            let told = table.came(*id);
+            let reported = table.came(*id);
             assert!(
-                told == came(*id) || told == 0,
-                "{context}: row {id}, {told}"
+                reported == came(*id) || reported == 0,
+                "{context}: row {id}, {reported}"
             );
-            known += usize::from(told > 0);
+            known += usize::from(reported > 0);
         }
         drop(table);
         let (table, _) = open(disk).unwrap_or_else(|error| panic!("{context}, after: {error}"));

@@ -5,7 +5,7 @@ mod scene;
 
 use evenkeel_queue::io::Disk;
 use evenkeel_queue::salvage::{self, Checked};
-use evenkeel_queue::{Copied, Error, Store, Table};
+use evenkeel_queue::{Copied, Error, Queue, Store};
 use scene::{rows, small};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -88,7 +88,7 @@ impl Site {
         let (old, _) = store.open(&anchor, small()).unwrap();
         let (new, _) = store.open(&other, small()).unwrap();
         let row = |id: u64| format!("row {id} {}", "x".repeat(30 + id as usize % 40)).into_bytes();
-        let consume = |table: &Table, ids: &[u64]| {
+        let consume = |table: &Queue, ids: &[u64]| {
             assert!(ids.iter().all(|id| table.own(*id, 1)));
             table.remove(1, ids).unwrap();
         };
@@ -165,8 +165,8 @@ impl Site {
         let before = image(self.dir.path());
         let new = tempfile::tempdir().unwrap();
         let (anchor, root) = (new.path().join("jobs.QUE"), new.path().join("#sqlqueue"));
-        let told = salvage::salvage(&self.anchor(), &self.root(), &anchor, &root).unwrap();
-        assert_eq!(told, self.check(), "check finds what salvage finds");
+        let reported = salvage::salvage(&self.anchor(), &self.root(), &anchor, &root).unwrap();
+        assert_eq!(reported, self.check(), "check finds what salvage finds");
         assert_eq!(before, image(self.dir.path()), "nothing was written there");
         let again = salvage::salvage(&self.anchor(), &self.root(), &anchor, &root);
         assert!(
@@ -177,14 +177,14 @@ impl Site {
         let (table, report) = store.open(&anchor, small()).unwrap();
         assert_eq!((report.torn_bytes, report.damage), (0, vec![]));
         let found: Rows = rows(&table).unwrap().into_iter().collect();
-        assert_eq!(told.rows, found.len() as u64);
-        goes_on(&table, found.keys().last().copied().unwrap_or(0));
-        (told, found)
+        assert_eq!(reported.rows, found.len() as u64);
+        continues(&table, found.keys().last().copied().unwrap_or(0));
+        (reported, found)
     }
 }
 
 /// Rows that come now get new ids.
-fn goes_on(table: &Table, last: u64) {
+fn continues(table: &Queue, last: u64) {
     table.append(vec![b"new".to_vec()], None).unwrap();
     let newest = rows(table).unwrap().pop().unwrap();
     assert!(newest.0 > last && newest.1 == b"new");
@@ -258,13 +258,13 @@ fn holds(site: &Site, whole: &[Frame], found: &Rows, context: &str) {
 fn of_a_sound_table_all() {
     for closed in [true, false] {
         let site = Site::new(closed);
-        let (told, found) = site.salvage();
+        let (reported, found) = site.salvage();
         assert_eq!(found, site.live);
         assert!(
-            told.is_sound() && told.torn_bytes == 0 && !told.may_repeat,
-            "{told:?}"
+            reported.is_sound() && reported.torn_bytes == 0 && !reported.may_repeat,
+            "{reported:?}"
         );
-        assert_eq!((told.rows_missing, told.missing), (0, vec![]));
+        assert_eq!((reported.rows_missing, reported.missing), (0, vec![]));
     }
 }
 
@@ -274,16 +274,19 @@ fn of_an_altered_table_all() {
     for closed in [true, false] {
         let site = Site::altered(closed);
         assert!(site.files(".seg").len() >= 3, "it goes on in other files");
-        let (told, found) = site.salvage();
+        let (reported, found) = site.salvage();
         assert_eq!(found, site.live);
-        assert!(told.is_sound() && told.torn_bytes == 0, "{told:?}");
-        assert_eq!((told.rows_missing, told.missing), (0, vec![]));
+        assert!(
+            reported.is_sound() && reported.torn_bytes == 0,
+            "{reported:?}"
+        );
+        assert_eq!((reported.rows_missing, reported.missing), (0, vec![]));
     }
 }
 
 /// The log of a copy leaves ids out, but not those of what is lost.
 #[test]
-fn of_an_altered_table_what_is_missing_is_told() {
+fn of_an_altered_table_what_is_missing_is_reported() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
@@ -315,13 +318,13 @@ fn of_an_altered_table_what_is_missing_is_told() {
             false => fs::write(file, &bytes).unwrap(),
         }
         let context = format!("seed {seed}, round {round}");
-        let (told, found) = site.salvage();
+        let (reported, found) = site.salvage();
         holds(&site, &whole, &found, &context);
         let lost = site.live.keys().filter(|id| !found.contains_key(id));
         let lost = lost.count() as u64;
         assert!(
-            lost <= told.rows_missing || told.torn_bytes > 0,
-            "{context}: {lost} are lost: {told:?}"
+            lost <= reported.rows_missing || reported.torn_bytes > 0,
+            "{context}: {lost} are lost: {reported:?}"
         );
     }
 }
@@ -374,12 +377,15 @@ fn behind_random_damage() {
             whole.retain(|frame| !frame.is_hit(file, &hit));
         }
         let context = format!("seed {seed}, round {round}");
-        let (told, found) = site.salvage();
+        let (reported, found) = site.salvage();
         holds(&site, &whole, &found, &context);
-        let is_told = !told.is_sound() || told.torn_bytes > 0;
-        assert!(is_told || found == site.live, "{context}: {told:?}");
+        let is_reported = !reported.is_sound() || reported.torn_bytes > 0;
+        assert!(is_reported || found == site.live, "{context}: {reported:?}");
         let back = found.keys().any(|id| !site.live.contains_key(id));
-        assert!(!back || told.may_repeat || told.torn_bytes > 0, "{context}");
+        assert!(
+            !back || reported.may_repeat || reported.torn_bytes > 0,
+            "{context}"
+        );
     }
 }
 
@@ -395,15 +401,15 @@ fn of_a_broken_statement_the_rows_that_are_whole() {
     let at = places.find(|at| bytes[*at..].starts_with(&text)).unwrap();
     bytes[at] = b'R';
     fs::write(&many.file, &bytes).unwrap();
-    let (told, found) = site.salvage();
+    let (reported, found) = site.salvage();
     let mut expected = site.live.clone();
     expected.remove(&many.rows[2]).unwrap();
     assert_eq!(found, expected);
-    assert_eq!(told.rows_out_of_broken_frames, 5);
-    assert_eq!(told.missing, [(many.rows[2], 1)]);
-    assert!(!told.may_repeat);
-    let [damage] = &told.damage[..] else {
-        panic!("{told:?}");
+    assert_eq!(reported.rows_out_of_broken_frames, 5);
+    assert_eq!(reported.missing, [(many.rows[2], 1)]);
+    assert!(!reported.may_repeat);
+    let [damage] = &reported.damage[..] else {
+        panic!("{reported:?}");
     };
     assert_eq!(
         (&damage.file, damage.offset),
@@ -424,13 +430,16 @@ fn without_a_segment_in_the_middle() {
         .collect();
     let bytes = fs::metadata(lost).unwrap().len();
     fs::remove_file(lost).unwrap();
-    let (told, found) = site.salvage();
+    let (reported, found) = site.salvage();
     holds(&site, &site.frames(), &found, "without it");
-    assert_eq!((&told.damage[0].file, told.damage[0].bytes), (lost, bytes));
-    assert!(told.may_repeat, "its removals are lost");
+    assert_eq!(
+        (&reported.damage[0].file, reported.damage[0].bytes),
+        (lost, bytes)
+    );
+    assert!(reported.may_repeat, "its removals are lost");
     // What it held and nothing removed is known to be missing.
     let gone: BTreeSet<u64> = gone.iter().flat_map(|frame| frame.rows.clone()).collect();
-    let missing = told.missing.iter();
+    let missing = reported.missing.iter();
     let missing: BTreeSet<u64> = missing
         .flat_map(|(first, count)| *first..first + count)
         .collect();
@@ -442,7 +451,7 @@ fn without_a_segment_in_the_middle() {
             .collect::<BTreeSet<u64>>()
             .is_subset(&missing)
     );
-    assert_eq!(told.rows_missing, missing.len() as u64);
+    assert_eq!(reported.rows_missing, missing.len() as u64);
 }
 
 #[test]
@@ -456,8 +465,11 @@ fn a_row_whose_removal_is_lost_comes_again() {
     let mut bytes = fs::read(&removal.file).unwrap();
     bytes[removal.bytes.start + 33] ^= 1;
     fs::write(&removal.file, &bytes).unwrap();
-    let (told, found) = site.salvage();
-    assert!(told.may_repeat && told.rows_missing == 0, "{told:?}");
+    let (reported, found) = site.salvage();
+    assert!(
+        reported.may_repeat && reported.rows_missing == 0,
+        "{reported:?}"
+    );
     let again: Vec<&u64> = found
         .keys()
         .filter(|id| !site.live.contains_key(id))
@@ -483,10 +495,10 @@ fn a_torn_tail_is_no_damage() {
         last.bytes.end - 1,
     ] {
         fs::write(&newest, &bytes[..cut]).unwrap();
-        let (told, found) = site.salvage();
-        assert!(told.is_sound(), "{told:?}");
-        assert_eq!(told.torn_bytes, (cut - last.bytes.start) as u64);
-        assert_eq!(told.rows_missing, 0);
+        let (reported, found) = site.salvage();
+        assert!(reported.is_sound(), "{reported:?}");
+        assert_eq!(reported.torn_bytes, (cut - last.bytes.start) as u64);
+        assert_eq!(reported.rows_missing, 0);
         holds(&site, &whole, &found, &format!("cut at {cut}"));
     }
 }

@@ -3,7 +3,7 @@
 mod scene;
 
 use evenkeel_queue::io::simulated::Simulated;
-use evenkeel_queue::{Append, Options, Source, Sync, Table};
+use evenkeel_queue::{Append, Options, Queue, Source, Sync};
 use scene::{create, open, rows, small};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ enum What {
 
 struct Script {
     disk: Simulated,
-    table: std::sync::Arc<Table>,
+    table: std::sync::Arc<Queue>,
     done: Vec<Done>,
     random: fastrand::Rng,
 }
@@ -92,7 +92,7 @@ fn play(seed: u64, options: Options) -> Script {
 }
 
 /// Checks what is there after power went after so many calls.
-fn check(script: &Script, calls: usize, table: &Table, context: &str) {
+fn check(script: &Script, calls: usize, table: &Queue, context: &str) {
     let mut must = BTreeMap::new();
     let mut may = BTreeMap::new();
     let mut gone = BTreeSet::new();

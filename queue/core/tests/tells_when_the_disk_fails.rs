@@ -4,12 +4,12 @@
 mod scene;
 
 use evenkeel_queue::io::simulated::{Fault, Simulated};
-use evenkeel_queue::{Append, Condition, Error, Options, Session, Table, Waited, Wanted};
+use evenkeel_queue::{Append, Condition, Error, Options, Queue, Session, Waited, Wanted};
 use scene::{create, open, rows, small};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn filled(options: Options) -> (Simulated, Arc<Table>) {
+fn filled(options: Options) -> (Simulated, Arc<Queue>) {
     let disk = Simulated::new();
     let table = create(&disk, options);
     for row in 0..60u8 {

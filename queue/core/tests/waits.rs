@@ -1,7 +1,7 @@
 //! Does a session that waits get a row as soon as there is one, and is it told of everything else at once?
 
 use evenkeel_queue::io::Disk;
-use evenkeel_queue::{Append, Condition, Options, Session, Store, Sync, Table, Waited, Wanted};
+use evenkeel_queue::{Append, Condition, Options, Queue, Session, Store, Sync, Waited, Wanted};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -27,7 +27,7 @@ impl Scene {
         self.dir.path().join(name)
     }
 
-    fn table(&self, name: &str) -> Arc<Table> {
+    fn table(&self, name: &str) -> Arc<Queue> {
         self.store.create(&self.anchor(name), b"").unwrap();
         let options = Options {
             rows: Sync::Never,
@@ -40,21 +40,21 @@ impl Scene {
     }
 }
 
-fn any(table: &Arc<Table>) -> Wanted {
+fn any(table: &Arc<Queue>) -> Wanted {
     Wanted {
         table: table.clone(),
         condition: None,
     }
 }
 
-fn only(table: &Arc<Table>, byte: u8) -> Wanted {
+fn only(table: &Arc<Queue>, byte: u8) -> Wanted {
     Wanted {
         table: table.clone(),
         condition: Some(Condition::new(move |row| row[0] == byte)),
     }
 }
 
-fn put(table: &Table, byte: u8) -> u64 {
+fn put(table: &Queue, byte: u8) -> u64 {
     match table.append(vec![vec![byte]], None).unwrap() {
         Append::First(id) => id,
         Append::Repeated => panic!("it has no source"),
@@ -242,7 +242,7 @@ fn until_it_is_killed_or_the_table_goes() {
 }
 
 /// Takes rows and tells of them, until one of a single byte comes.
-fn consume(consumer: usize, tables: &[Arc<Table>; 2], say: &mpsc::Sender<Vec<u8>>) {
+fn consume(consumer: usize, tables: &[Arc<Queue>; 2], say: &mpsc::Sender<Vec<u8>>) {
     let mut session = Session::new();
     let wanted = [any(&tables[consumer % 2]), any(&tables[1 - consumer % 2])];
     let mut waits = 0;

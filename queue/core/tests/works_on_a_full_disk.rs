@@ -3,7 +3,7 @@
 mod scene;
 
 use evenkeel_queue::io::simulated::Simulated;
-use evenkeel_queue::{Error, Options, Table};
+use evenkeel_queue::{Error, Options, Queue};
 use scene::{create, open, rows};
 
 /// To remove the rows of one segment one by one takes more than what is left over elsewhere.
@@ -15,7 +15,7 @@ fn options() -> Options {
     }
 }
 
-fn fill(table: &Table) -> usize {
+fn fill(table: &Queue) -> usize {
     for count in 0..100_000 {
         match table.append(vec![vec![7; 100]], None) {
             Ok(_) => {}

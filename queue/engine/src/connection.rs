@@ -3,7 +3,7 @@
 use crate::fault::{Code, Fault};
 use crate::owners::Known;
 use crate::tables::Tables;
-use evenkeel_queue::{Copied, Killer, Session, Source, Table, Waited, Wanted};
+use evenkeel_queue::{Copied, Killer, Queue, Session, Source, Waited, Wanted};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -303,7 +303,7 @@ impl Connection {
     }
 
     /// Removes rows of a table for good that are owned, or were taken to be removed.
-    pub(crate) fn remove(&mut self, table: &Arc<Table>, ids: &[u64]) -> Result<(), Fault> {
+    pub(crate) fn remove(&mut self, table: &Arc<Queue>, ids: &[u64]) -> Result<(), Fault> {
         match self.is_owner {
             true => Ok(self.session.consume(ids)?),
             false => Ok(table.remove(self.session.owner(), ids)?),

@@ -3,7 +3,7 @@
 use crate::connection::{AtHand, Connection};
 use crate::fault::Fault;
 use crate::tables::Tables;
-use evenkeel_queue::{Copied, Table};
+use evenkeel_queue::{Copied, Queue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const GATHERED: usize = 8 << 20;
 #[derive(Debug)]
 pub struct Cursor {
     path: PathBuf,
-    table: Arc<Table>,
+    table: Arc<Queue>,
     /// Rows of a statement of many; `None` where each is written at once.
     gathered: Option<Vec<Vec<u8>>>,
     /// Rows that are copied, under their ids.
@@ -66,7 +66,7 @@ impl Cursor {
 
     /// The table.
     #[must_use]
-    pub fn table(&self) -> &Arc<Table> {
+    pub fn table(&self) -> &Arc<Queue> {
         &self.table
     }
 

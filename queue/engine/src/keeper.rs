@@ -1,7 +1,7 @@
 //! The thread that compacts, and makes durable what may wait.
 
 use crate::tables::Tables;
-use evenkeel_queue::Table;
+use evenkeel_queue::Queue;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,27 +13,27 @@ const TICK: Duration = Duration::from_millis(500);
 /// Slices of one table in a row: then others have their turn.
 const SLICES: usize = 64;
 
-type Told = (Mutex<bool>, Condvar);
+type Reported = (Mutex<bool>, Condvar);
 
 /// A running keeper.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    stop: Arc<Told>,
+    stop: Arc<Reported>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
     pub(crate) fn start(tables: Arc<Tables>) -> std::io::Result<Self> {
-        let stop: Arc<Told> = Arc::default();
-        let told = stop.clone();
+        let stop: Arc<Reported> = Arc::default();
+        let reported = stop.clone();
         let thread = std::thread::Builder::new()
             .name("queue-keeper".to_owned())
             .spawn(move || {
                 let mut written = HashMap::new();
-                while !rest(&told, TICK) {
+                while !rest(&reported, TICK) {
                     let all = tables.all();
                     sync(&all, &mut written);
-                    all.iter().for_each(|(_, table)| compact(table, &told));
+                    all.iter().for_each(|(_, table)| compact(table, &reported));
                 }
             })?;
         Ok(Self {
@@ -55,17 +55,17 @@ impl Drop for Keeper {
 }
 
 /// Sleeps. Returns whether to stop.
-fn rest(told: &Told, time: Duration) -> bool {
-    let stop = told.0.lock().unwrap_or_else(PoisonError::into_inner);
+fn rest(reported: &Reported, time: Duration) -> bool {
+    let stop = reported.0.lock().unwrap_or_else(PoisonError::into_inner);
     if *stop {
         return true;
     }
-    let woken = told.1.wait_timeout(stop, time);
+    let woken = reported.1.wait_timeout(stop, time);
     *woken.unwrap_or_else(PoisonError::into_inner).0
 }
 
 /// Makes durable what was written since the last look, where that may wait.
-fn sync(all: &[(PathBuf, Arc<Table>)], written: &mut HashMap<PathBuf, (u64, u64)>) {
+fn sync(all: &[(PathBuf, Arc<Queue>)], written: &mut HashMap<PathBuf, (u64, u64)>) {
     written.retain(|path, _| all.iter().any(|(known, _)| known == path));
     for (path, table) in all.iter().filter(|(_, table)| table.may_lag()) {
         let stats = table.stats();
@@ -77,13 +77,13 @@ fn sync(all: &[(PathBuf, Arc<Table>)], written: &mut HashMap<PathBuf, (u64, u64)
     }
 }
 
-fn compact(table: &Table, told: &Told) {
+fn compact(table: &Queue, reported: &Reported) {
     for _ in 0..SLICES {
         let begun = Instant::now();
         // A failure shows in what users do with the table; here it starts over next time.
-        let goes_on = matches!(table.compact_slice(), Ok(true));
+        let continues = matches!(table.compact_slice(), Ok(true));
         // Half of the disk's time is theirs.
-        if !goes_on || rest(told, begun.elapsed().min(TICK)) {
+        if !continues || rest(reported, begun.elapsed().min(TICK)) {
             break;
         }
     }

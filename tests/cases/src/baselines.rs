@@ -160,13 +160,16 @@ impl Rolled {
 
     /// Asserts that nothing is left of what a run was at.
     #[track_caller]
-    pub fn assert_tidy(&self, told: &str) {
+    pub fn assert_tidy(&self, reported: &str) {
         let kept_in = self.list_stopped()["kept_in"].as_str().map(PathBuf::from);
-        let kept_in = kept_in.unwrap_or_else(|| panic!("{told}: no place"));
-        assert!(!kept_in.join("rollback.json").exists(), "{told}");
+        let kept_in = kept_in.unwrap_or_else(|| panic!("{reported}: no place"));
+        assert!(!kept_in.join("rollback.json").exists(), "{reported}");
         let work = crate::leftovers::names_in(&kept_in.join("work"));
-        assert_eq!(work, Vec::<String>::new(), "{told}");
-        assert!(!self.datadir.join(".evenkeel-rollback").exists(), "{told}");
+        assert_eq!(work, Vec::<String>::new(), "{reported}");
+        assert!(
+            !self.datadir.join(".evenkeel-rollback").exists(),
+            "{reported}"
+        );
     }
 
     /// Returns what `list` says.

@@ -23,14 +23,14 @@ impl FarHost {
         Self { sshd, proxy }
     }
 
-    /// Makes a run work over there. It gives a lost connection `patience_s` seconds.
+    /// Makes a run work over there. It gives a lost connection `timeout_s` seconds.
     #[must_use]
-    pub fn over(&self, mut command: Command, patience_s: u32) -> Command {
+    pub fn over(&self, mut command: Command, timeout_s: u32) -> Command {
         command
             .args(["--ssh", "root@127.0.0.1"])
             .arg("--ssh-command")
             .arg(self.sshd.command(self.proxy.port()))
-            .arg(format!("--ssh-patience={patience_s}s"));
+            .arg(format!("--ssh-timeout={timeout_s}s"));
         command
     }
 
@@ -48,22 +48,24 @@ impl FarHost {
 
     /// Waits until nothing of ours is left over there but the kept program: no process, no file.
     #[track_caller]
-    pub fn assert_clean(&self, told: &str) {
-        until(&format!("{told}: no process is left over there"), || {
-            self.processes().is_empty()
-        });
+    pub fn assert_clean(&self, reported: &str) {
+        until(
+            &format!("{reported}: no process is left over there"),
+            || self.processes().is_empty(),
+        );
         // A shell that has heard that nobody is there any more removes what it made.
-        until(&format!("{told}: no file is left over there"), || {
+        until(&format!("{reported}: no file is left over there"), || {
             names_in(self.sshd.temporary()).is_empty()
         });
     }
 
     /// Waits until no process is left; one that was killed may leave its program to the next.
     #[track_caller]
-    pub fn assert_no_process(&self, told: &str) {
-        until(&format!("{told}: no process is left over there"), || {
-            self.processes().is_empty()
-        });
+    pub fn assert_no_process(&self, reported: &str) {
+        until(
+            &format!("{reported}: no process is left over there"),
+            || self.processes().is_empty(),
+        );
     }
 
     /// Returns the processes of ours over there: those whose program lies in its directories.

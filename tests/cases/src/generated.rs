@@ -7,7 +7,7 @@ use fastrand::Rng;
 const TABLES: usize = 10;
 /// Columns of a table, at most, beside those of its key.
 const COLUMNS: usize = 9;
-/// Kinds of columns, as [`Kind::nth`] counts them.
+/// Kinds of columns, as [`ColumnKind::nth`] counts them.
 const KINDS: usize = 22;
 /// What names are made of.
 const LETTERS: [&str; 14] = [
@@ -63,7 +63,7 @@ pub struct Generated {
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ColumnKind {
     /// Bits, and whether it has a sign.
     Integer(u32, bool),
     Decimal(u32, u32),
@@ -89,7 +89,7 @@ enum Kind {
 #[derive(Debug)]
 struct Column {
     name: String,
-    kind: Kind,
+    kind: ColumnKind,
     nullable: bool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn pick<T: Copy>(random: &mut Rng, all: &[T]) -> T {
     all[random.usize(0..all.len())]
 }
 
-impl Kind {
+impl ColumnKind {
     fn draw(random: &mut Rng) -> Self {
         let which = random.usize(0..KINDS);
         Self::nth(which, random)
@@ -376,7 +376,7 @@ fn geometry(random: &mut Rng) -> String {
 
 impl Column {
     /// A column with a name that no other of its table has.
-    fn draw(number: usize, kind: Kind, nullable: bool, random: &mut Rng) -> Self {
+    fn draw(number: usize, kind: ColumnKind, nullable: bool, random: &mut Rng) -> Self {
         Self {
             name: name(&format!("c{number}"), random),
             kind,
@@ -388,15 +388,17 @@ impl Column {
         let mut sql = format!("{} {}", quote_name(&self.name), self.kind.sql());
         match (self.nullable, self.kind) {
             // Else the first of its kind would be filled in by the server.
-            (true, Kind::Timestamp(_)) => sql.push_str(" NULL DEFAULT NULL"),
-            (false, Kind::Timestamp(_)) => sql.push_str(" NOT NULL DEFAULT '2026-01-01 00:00:00'"),
+            (true, ColumnKind::Timestamp(_)) => sql.push_str(" NULL DEFAULT NULL"),
+            (false, ColumnKind::Timestamp(_)) => {
+                sql.push_str(" NOT NULL DEFAULT '2026-01-01 00:00:00'")
+            }
             (true, _) => {}
             (false, _) => sql.push_str(" NOT NULL"),
         }
         match self.kind {
-            Kind::Integer(..) if random.u32(0..3) == 0 => sql.push_str(" DEFAULT 7"),
-            Kind::Date if random.u32(0..3) == 0 => sql.push_str(" DEFAULT '0000-00-00'"),
-            Kind::Enum if random.u32(0..3) == 0 => sql.push_str(" DEFAULT 'b''c'"),
+            ColumnKind::Integer(..) if random.u32(0..3) == 0 => sql.push_str(" DEFAULT 7"),
+            ColumnKind::Date if random.u32(0..3) == 0 => sql.push_str(" DEFAULT '0000-00-00'"),
+            ColumnKind::Enum if random.u32(0..3) == 0 => sql.push_str(" DEFAULT 'b''c'"),
             _ => {}
         }
         if random.u32(0..4) == 0 {
@@ -422,7 +424,7 @@ fn table(number: usize, random: &mut Rng) -> Vec<String> {
     let is_first = number == 0;
     let keys = if is_first { 0 } else { random.usize(0..3) };
     let mut columns: Vec<Column> = (0..keys)
-        .map(|at| Column::draw(at, Kind::key(random), false, random))
+        .map(|at| Column::draw(at, ColumnKind::key(random), false, random))
         .collect();
     let more = if is_first {
         KINDS
@@ -432,9 +434,9 @@ fn table(number: usize, random: &mut Rng) -> Vec<String> {
     for at in 0..more {
         let nullable = !is_first && random.u32(0..3) > 0;
         let kind = if is_first {
-            Kind::nth(at, random)
+            ColumnKind::nth(at, random)
         } else {
-            Kind::draw(random)
+            ColumnKind::draw(random)
         };
         columns.push(Column::draw(keys + at, kind, nullable, random));
     }
@@ -444,7 +446,7 @@ fn table(number: usize, random: &mut Rng) -> Vec<String> {
         let kind = pick(random, &["PRIMARY KEY", "PRIMARY KEY", "UNIQUE KEY"]);
         parts.push(format!("{kind} ({})", quoted[..keys].join(",")));
     }
-    let whole = |one: &&Column| matches!(one.kind, Kind::Integer(..));
+    let whole = |one: &&Column| matches!(one.kind, ColumnKind::Integer(..));
     if let Some(of) = columns.iter().find(whole).filter(|_| random.bool()) {
         let kept = pick(random, &["VIRTUAL", "STORED"]);
         let of = quote_name(&of.name);
@@ -452,9 +454,9 @@ fn table(number: usize, random: &mut Rng) -> Vec<String> {
             "made INT GENERATED ALWAYS AS ({of} IS NULL) {kept}"
         ));
     }
-    let whole_key = keys == 1 && matches!(columns[0].kind, Kind::Integer(..));
+    let whole_key = keys == 1 && matches!(columns[0].kind, ColumnKind::Integer(..));
     // Neither can be in parts, on one server or the other.
-    let whole_key = whole_key && columns.iter().all(|one| one.kind != Kind::Geometry);
+    let whole_key = whole_key && columns.iter().all(|one| one.kind != ColumnKind::Geometry);
     let partitions = match whole_key && random.u32(0..3) == 0 {
         true => format!(" PARTITION BY HASH ({}) PARTITIONS 3", quoted[0]),
         false => String::new(),

@@ -11,14 +11,14 @@ use std::process::Command;
 /// Asserts that nothing of ours stands in a server's way: it is not stopped, and DDL and writes get
 /// through.
 #[track_caller]
-pub fn assert_unharmed(running: &Running, told: &str) {
+pub fn assert_unharmed(running: &Running, reported: &str) {
     let pid = running.pid();
-    until(&format!("{told}: the server's process runs on"), || {
+    until(&format!("{reported}: the server's process runs on"), || {
         !is_stopped(pid)
     });
     let mut session = running
         .session()
-        .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        .unwrap_or_else(|e| panic!("{reported}: {}", e.chain()));
     for sql in [
         "SET SESSION lock_wait_timeout = 10",
         "CREATE DATABASE IF NOT EXISTS proof",
@@ -28,7 +28,7 @@ pub fn assert_unharmed(running: &Running, told: &str) {
     ] {
         session
             .run(sql)
-            .unwrap_or_else(|e| panic!("{told}: {sql}: {}", e.chain()));
+            .unwrap_or_else(|e| panic!("{reported}: {sql}: {}", e.chain()));
     }
 }
 
@@ -45,18 +45,22 @@ pub fn is_stopped(pid: i32) -> bool {
 
 /// Asserts that a filesystem holds one snapshot of ours and nothing else: the base of the next run.
 #[track_caller]
-pub fn assert_only_the_base(top: &Path, told: &str) {
-    assert_eq!(holding(top), ["EVENKEEL-HOLDING", "base", "lock"], "{told}");
+pub fn assert_only_the_base(top: &Path, reported: &str) {
+    assert_eq!(
+        holding(top),
+        ["EVENKEEL-HOLDING", "base", "lock"],
+        "{reported}"
+    );
 }
 
 /// Asserts that a filesystem holds no snapshot of ours but, at most, a base.
 #[track_caller]
-pub fn assert_at_most_the_base(top: &Path, told: &str) {
+pub fn assert_at_most_the_base(top: &Path, reported: &str) {
     let names = holding(top);
     let others: Vec<_> = names.iter().filter(|name| *name != "base").collect();
     assert!(
         names.is_empty() || others == ["EVENKEEL-HOLDING", "lock"],
-        "{told}: {names:?}"
+        "{reported}: {names:?}"
     );
 }
 
@@ -97,7 +101,7 @@ fn holding(top: &Path) -> Vec<String> {
 
 /// Asserts that a repository holds whole generations only.
 #[track_caller]
-pub fn assert_no_unfinished(repository: &Path, told: &str) {
+pub fn assert_no_unfinished(repository: &Path, reported: &str) {
     let unfinished: Vec<PathBuf> = all_files(repository)
         .into_keys()
         .filter(|path| {
@@ -105,7 +109,7 @@ pub fn assert_no_unfinished(repository: &Path, told: &str) {
             name == "pending" || name == "removing" || name.ends_with(".tmp")
         })
         .collect();
-    assert!(unfinished.is_empty(), "{told}: {unfinished:?}");
+    assert!(unfinished.is_empty(), "{reported}: {unfinished:?}");
     for generation in names_in(&repository.join("generations")) {
         let manifest = repository
             .join("generations")
@@ -113,7 +117,7 @@ pub fn assert_no_unfinished(repository: &Path, told: &str) {
             .join("manifest");
         assert!(
             manifest.exists(),
-            "{told}: generation {generation} has no manifest"
+            "{reported}: generation {generation} has no manifest"
         );
     }
 }
@@ -145,7 +149,7 @@ pub fn all_files(top: &Path) -> BTreeMap<PathBuf, u64> {
 
 /// Asserts that two directories hold the same names and bytes.
 #[track_caller]
-pub fn assert_same_tree(one: &Path, other: &Path, told: &str) {
+pub fn assert_same_tree(one: &Path, other: &Path, reported: &str) {
     let output = Command::new("diff")
         .arg("-rq")
         .args([one, other])
@@ -153,7 +157,7 @@ pub fn assert_same_tree(one: &Path, other: &Path, told: &str) {
         .expect("diff");
     assert!(
         output.status.success(),
-        "{told}: {}",
+        "{reported}: {}",
         String::from_utf8_lossy(&output.stdout)
     );
 }
@@ -173,9 +177,9 @@ impl Site {
     /// Asserts that a failed or killed run left the server, its filesystem and the repository in
     /// order: no snapshot but the base, no unfinished generation.
     #[track_caller]
-    pub fn assert_clean(&self, told: &str) {
-        assert_unharmed(self.running(), told);
-        assert_at_most_the_base(self.fs.path(), told);
-        assert_no_unfinished(&self.repository(), told);
+    pub fn assert_clean(&self, reported: &str) {
+        assert_unharmed(self.running(), reported);
+        assert_at_most_the_base(self.fs.path(), reported);
+        assert_no_unfinished(&self.repository(), reported);
     }
 }

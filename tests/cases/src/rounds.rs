@@ -4,7 +4,7 @@
 use crate::leftovers::{assert_at_most_the_base, is_stopped};
 use crate::{Site, quiet};
 use evenkeel_backup::backup::{BackupRequest, HeldImage, hold};
-use evenkeel_innodb::redo::{RedoHeader, RedoLayout};
+use evenkeel_innodb::redo::{RedoFormat, RedoHeader};
 use evenkeel_op::Cancel;
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
@@ -143,8 +143,8 @@ pub fn clone_only_while_stopped(site: &Site) {
 /// be in the image.
 fn meanwhile(site: &Site, traffic: &Arc<BankTraffic>, before: &Arc<Mutex<Marks>>) {
     let layout = match site.server.name.starts_with("MySQL") {
-        true => RedoLayout::Classic,
-        false => RedoLayout::SingleFile,
+        true => RedoFormat::Classic,
+        false => RedoFormat::SingleFile,
     };
     let log = site.launch.datadir.join("ib_logfile0");
     let options = site.running().connect_options();

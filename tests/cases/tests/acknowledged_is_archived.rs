@@ -67,8 +67,8 @@ fn follow(site: &Site) -> Child {
     command.spawn().unwrap()
 }
 
-/// Adds rows one after the other until the server is gone; `told` is the last that was acknowledged.
-fn client(options: &ConnectOptions, first: u32, told: &AtomicU32) {
+/// Adds rows one after the other until the server is gone; `reported` is the last that was acknowledged.
+fn client(options: &ConnectOptions, first: u32, reported: &AtomicU32) {
     let Ok(mut session) = Session::open(options) else {
         return;
     };
@@ -79,7 +79,7 @@ fn client(options: &ConnectOptions, first: u32, told: &AtomicU32) {
         {
             return;
         }
-        told.store(id, Ordering::SeqCst);
+        reported.store(id, Ordering::SeqCst);
     }
 }
 
@@ -125,17 +125,19 @@ fn case(server: TestServer) {
     let mut follower = follow(&site);
     waiting.join().unwrap();
 
-    let told: Vec<Arc<AtomicU32>> = (2..5).map(|_| Arc::default()).collect();
+    let reported: Vec<Arc<AtomicU32>> = (2..5).map(|_| Arc::default()).collect();
     let clients: Vec<_> = (2..5)
-        .zip(&told)
-        .map(|(first, told)| {
-            let (options, told) = (options.clone(), Arc::clone(told));
-            std::thread::spawn(move || client(&options, first, &told))
+        .zip(&reported)
+        .map(|(first, reported)| {
+            let (options, reported) = (options.clone(), Arc::clone(reported));
+            std::thread::spawn(move || client(&options, first, &reported))
         })
         .collect();
     let enough = 100 + random.below(400);
     until("some rows were acknowledged", || {
-        told.iter().any(|told| told.load(Ordering::SeqCst) > enough)
+        reported
+            .iter()
+            .any(|reported| reported.load(Ordering::SeqCst) > enough)
     });
     // At any moment: the server first or the archiver.
     if random.below(2) == 0 {
@@ -150,8 +152,8 @@ fn case(server: TestServer) {
 
     let rows = archived(&site);
     assert!(rows.contains(&1));
-    for (first, told) in (2..5).zip(&told) {
-        let last = told.load(Ordering::SeqCst);
+    for (first, reported) in (2..5).zip(&reported) {
+        let last = reported.load(Ordering::SeqCst);
         assert!(last > 0, "client {first} did nothing");
         for id in (first..=last).step_by(10) {
             assert!(

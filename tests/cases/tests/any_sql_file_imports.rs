@@ -347,7 +347,7 @@ fn files_by_hand_come_out_as_with_the_client() {
 
 /// Returns the options that a message says to resume with.
 #[track_caller]
-fn to_go_on(ended: &Ended) -> Vec<String> {
+fn to_resume(ended: &Ended) -> Vec<String> {
     let hints = ended.answer["hints"].as_array().expect("hints");
     let mut hints = hints.iter().filter_map(|hint| hint.as_str());
     let hint = hints.rfind(|hint| hint.contains("--from-line"));
@@ -356,7 +356,7 @@ fn to_go_on(ended: &Ended) -> Vec<String> {
     hint[from..].split_whitespace().map(str::to_owned).collect()
 }
 
-fn go_on(running: &Running, file: &Path, flags: &[String]) -> Ended {
+fn resume(running: &Running, file: &Path, flags: &[String]) -> Ended {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     run(import(running, file, &flags))
 }
@@ -394,9 +394,9 @@ fn a_failing_statement_is_named_and_the_rest_follows() {
             let message = ended.message();
             assert!(message.contains(&format!("line {}", at + 1)), "{message}");
             assert!(message.contains(said), "{message}");
-            let mut more = to_go_on(&ended);
+            let mut more = to_resume(&ended);
             more.extend(flags.iter().map(|flag| (*flag).to_owned()));
-            done(go_on(&running, &good_file, &more));
+            done(resume(&running, &good_file, &more));
             assert_same(&wanted, &made(&running), instead);
         }
     }
@@ -427,7 +427,7 @@ fn rows_are_not_joined_where_that_would_change_them() {
 
 /// Killed anywhere, an import goes on from the line that it said last.
 #[test]
-fn a_killed_import_goes_on_from_the_line_it_said() {
+fn a_killed_import_resumes_from_the_line_it_said() {
     let server = mariadb_10_11();
     let scratch = Scratch::new();
     let running = start(&server, &scratch);
@@ -452,7 +452,7 @@ fn a_killed_import_goes_on_from_the_line_it_said() {
         let last = ended.said.rfind("--from-line ").expect("a line");
         let line = ended.said[last + 12..].split_whitespace().next().unwrap();
         let flags = ["--from-line".to_owned(), line.to_owned()];
-        let ended = done(go_on(&running, &file, &flags));
+        let ended = done(resume(&running, &file, &flags));
         assert_same(&wanted, &made(&running), point);
         if point == "import.committed#2" {
             assert!(
@@ -473,7 +473,7 @@ fn a_killed_import_goes_on_from_the_line_it_said() {
 
 /// A connection that breaks is exit code 13, and the import goes on over a new one.
 #[test]
-fn a_lost_connection_is_told_and_the_rest_follows() {
+fn a_lost_connection_is_reported_and_the_rest_follows() {
     let server = mysql_8_0_15();
     let scratch = Scratch::new();
     let running = start(&server, &scratch);
@@ -499,7 +499,7 @@ fn a_lost_connection_is_told_and_the_rest_follows() {
     command.arg(proxy.port().to_string()).arg(&file);
     let ended = run(command);
     assert_eq!(ended.code, Some(13), "{ended:?}");
-    done(go_on(&running, &file, &to_go_on(&ended)));
+    done(resume(&running, &file, &to_resume(&ended)));
     session.run("DROP USER u@'%'").unwrap();
     // Views belong to who made them, which is another account here.
     assert_eq!(wanted.sums, made(&running).sums);
@@ -507,7 +507,7 @@ fn a_lost_connection_is_told_and_the_rest_follows() {
 
 /// A server that dies is exit code 13; when it is up again, the import goes on.
 #[test]
-fn a_server_that_dies_is_told_and_the_rest_follows() {
+fn a_server_that_dies_is_reported_and_the_rest_follows() {
     let server = mariadb_10_11();
     let scratch = Scratch::new();
     let launch = server.prepare(&scratch.join("data"), &SMALL);
@@ -536,7 +536,7 @@ fn a_server_that_dies_is_told_and_the_rest_follows() {
     let ended = Ended::of(&child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(13), "{ended:?}");
     let running = server.run(&launch);
-    done(go_on(&running, &file, &to_go_on(&ended)));
+    done(resume(&running, &file, &to_resume(&ended)));
     assert_same(&wanted, &made(&running), "after a crash");
 }
 
@@ -558,7 +558,7 @@ fn packed(program: &str, args: &[&str], text: &[u8]) -> Vec<u8> {
 
 /// Packed files are unpacked, whatever they are called; those cut off fail, and say so.
 #[test]
-fn packed_files_are_read_and_cut_ones_named() {
+fn compressed_files_are_read_and_cut_ones_named() {
     let server = mariadb_10_11();
     let scratch = Scratch::new();
     let running = start(&server, &scratch);
@@ -595,7 +595,7 @@ fn packed_files_are_read_and_cut_ones_named() {
             "{program}: {message}"
         );
         // What had been read and not run yet counts as not run.
-        done(go_on(&running, &plain, &to_go_on(&ended)));
+        done(resume(&running, &plain, &to_resume(&ended)));
         assert_same(&wanted, &made(&running), "the rest of a cut file");
     }
     // Plain, but cut off in the middle of a string.
@@ -609,7 +609,7 @@ fn packed_files_are_read_and_cut_ones_named() {
         "{}",
         ended.message()
     );
-    done(go_on(&running, &plain, &to_go_on(&ended)));
+    done(resume(&running, &plain, &to_resume(&ended)));
     assert_same(&wanted, &made(&running), "the rest of a cut file");
 }
 
@@ -637,7 +637,7 @@ fn statements_too_long_for_the_server_are_named() {
     session(&running)
         .run("SET GLOBAL max_allowed_packet = 16777216")
         .unwrap();
-    done(go_on(&running, &file, &to_go_on(&ended)));
+    done(resume(&running, &file, &to_resume(&ended)));
     let sum = session(&running)
         .value("SELECT SUM(LENGTH(b)) FROM d.t")
         .unwrap();

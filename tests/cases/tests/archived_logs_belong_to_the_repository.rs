@@ -203,21 +203,21 @@ fn damaged(site: &Site) {
     let last = wrong.len() - 9;
     wrong[last] ^= 4;
     fs::write(&victim, &wrong).unwrap();
-    let told = on_repository(site, &["verify", "--all"]);
-    assert_eq!(told.code, Some(4), "{told:?}");
+    let reported = on_repository(site, &["verify", "--all"]);
+    assert_eq!(reported.code, Some(4), "{reported:?}");
     assert_eq!(
-        told.answer["findings"][0]["object"],
+        reported.answer["findings"][0]["object"],
         name.as_str(),
-        "{told:?}"
+        "{reported:?}"
     );
     fs::remove_file(&victim).unwrap();
-    let told = on_repository(site, &["verify"]);
-    assert_eq!(told.code, Some(4), "{told:?}");
-    let what = told.answer["findings"][0]["what"].as_str().unwrap();
-    assert!(what.contains("missing"), "{told:?}");
+    let reported = on_repository(site, &["verify"]);
+    assert_eq!(reported.code, Some(4), "{reported:?}");
+    let what = reported.answer["findings"][0]["what"].as_str().unwrap();
+    assert!(what.contains("missing"), "{reported:?}");
     fs::write(&victim, &sound).unwrap();
-    let told = on_repository(site, &["verify"]);
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let reported = on_repository(site, &["verify"]);
+    assert_eq!(reported.code, Some(0), "{reported:?}");
 }
 
 #[test]

@@ -121,8 +121,8 @@ fn acknowledged(server: TestServer, role: &str) {
             .run(&format!("INSERT INTO bank.big VALUES ('told {row}')"))
             .unwrap();
     }
-    let told = counted(&mut session, &format!("Rpl_semi_sync_{role}_yes_tx"));
-    assert!(told >= 20, "{}: {told}", site.server.name);
+    let reported = counted(&mut session, &format!("Rpl_semi_sync_{role}_yes_tx"));
+    assert!(reported >= 20, "{}: {reported}", site.server.name);
     kill_process(Pid::from_child(&follower), Signal::TERM).unwrap();
     let ended = Ended::of(&follower.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(0), "{}: {ended:?}", site.server.name);

@@ -122,7 +122,7 @@ fn what_did_not_change_does_not_cross() {
 
 /// The other host may not remove anything: that is done here, when it is done over there.
 #[test]
-fn what_is_no_longer_kept_goes_on_this_side() {
+fn what_is_no_longer_kept_continues_this_side() {
     let scratch = Scratch::new();
     let (disk, metrics) = (scratch.join("disk"), scratch.join("disk.prom"));
     let far = FarHost::start(&[]);
@@ -153,8 +153,11 @@ fn what_is_no_longer_kept_goes_on_this_side() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("generation 3 (incremental on 2)"), "{text}");
     assert!(text.contains("forgot generation 2; "), "{text}");
-    let told = std::fs::read_to_string(metrics).unwrap();
-    assert!(told.contains("evenkeel_backup_generation{"), "{told}");
-    assert!(told.contains(&*disk.to_string_lossy()), "{told}");
+    let reported = std::fs::read_to_string(metrics).unwrap();
+    assert!(
+        reported.contains("evenkeel_backup_generation{"),
+        "{reported}"
+    );
+    assert!(reported.contains(&*disk.to_string_lossy()), "{reported}");
     far.assert_clean("after all");
 }

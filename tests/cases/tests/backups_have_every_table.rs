@@ -10,7 +10,7 @@ use evenkeel_cases::{Site, back_up, quiet};
 use evenkeel_op::{Cancel, ErrorKind};
 use evenkeel_repository::Repository;
 use evenkeel_server::connect::{Row, Session};
-use evenkeel_server::tables::{Definition, IS_TABLE, Table, definition};
+use evenkeel_server::tables::{Definition, IS_TABLE, TableId, definition};
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mariadb_11_8};
 use evenkeel_testkit::servers::{mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer};
@@ -19,7 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every table that an almighty account sees, with its engine.
-fn listed(session: &mut Session) -> BTreeMap<Table, String> {
+fn listed(session: &mut Session) -> BTreeMap<TableId, String> {
     let rows = session
         .rows(&format!(
             "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE {IS_TABLE} \
@@ -28,7 +28,7 @@ fn listed(session: &mut Session) -> BTreeMap<Table, String> {
         .unwrap();
     let cell = |row: &Row, at: usize| row.at(at).unwrap().to_owned();
     let pair = |row: &Row| {
-        let table = Table {
+        let table = TableId {
             schema: cell(row, 0),
             name: cell(row, 1),
         };
@@ -60,14 +60,14 @@ fn as_backup_account(site: &Site) -> BackupRequest {
     request
 }
 
-fn recorded(site: &Site, generation: u32) -> (BTreeSet<String>, BTreeSet<Table>) {
+fn recorded(site: &Site, generation: u32) -> (BTreeSet<String>, BTreeSet<TableId>) {
     let repository = Repository::open(site.repository()).unwrap();
     let facts = Facts::of(&repository.manifest(generation).unwrap()).unwrap();
     facts.tables.expect("a record").names().unwrap()
 }
 
 /// Each definition says the engine that the server says.
-fn definitions_agree(site: &Site, listed: &BTreeMap<Table, String>) {
+fn definitions_agree(site: &Site, listed: &BTreeMap<TableId, String>) {
     let dir = site.launch.datadir.join("kinds");
     let mut seen = 0;
     for entry in fs::read_dir(&dir).unwrap() {
@@ -81,7 +81,7 @@ fn definitions_agree(site: &Site, listed: &BTreeMap<Table, String>) {
             true => stem,
             false => stem.rsplit_once('_').unwrap().0,
         };
-        let table = Table {
+        let table = TableId {
             schema: "kinds".into(),
             name: stem.into(),
         };
@@ -198,7 +198,7 @@ fn case(server: TestServer) {
         .expect("a backup")
         .report;
     let (schemas, tables) = recorded(&site, report.generation);
-    let expected: BTreeSet<Table> = listed.keys().cloned().collect();
+    let expected: BTreeSet<TableId> = listed.keys().cloned().collect();
     assert_eq!(tables, expected, "{}", site.server.name);
     assert_eq!(report.tables, Some(listed.len() as u64));
     assert!(
@@ -221,7 +221,7 @@ fn case(server: TestServer) {
         true => assert_eq!(unseen, tables, "{}", site.server.name),
         false => {
             let (name, schema) = ("t$1 #Ä @0023".to_owned(), "a-b.é#x".to_owned());
-            assert!(unseen.contains(&Table { schema, name }), "{unseen:?}");
+            assert!(unseen.contains(&TableId { schema, name }), "{unseen:?}");
             assert!(unseen.is_subset(&tables), "{unseen:?}");
         }
     }

@@ -89,10 +89,10 @@ struct Taken {
 }
 
 fn check(site: &Site, taken: &Taken) {
-    let told = format!("{}, generation {}", site.server.name, taken.generation);
+    let reported = format!("{}, generation {}", site.server.name, taken.generation);
     let restored = site
         .restore(Some(taken.generation), "restored")
-        .expect(&told);
+        .expect(&reported);
     let mut launch = site.launch.clone();
     launch.datadir = restored.target.clone();
     let running = site.server.run(&launch);
@@ -100,11 +100,11 @@ fn check(site: &Site, taken: &Taken) {
     let state = site
         .bank
         .check(&mut session)
-        .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        .unwrap_or_else(|e| panic!("{reported}: {}", e.chain()));
     state
         .check_between(&taken.before, &taken.after)
-        .expect(&told);
-    assert_eq!(sums(&mut session), taken.sums, "{told}");
+        .expect(&reported);
+    assert_eq!(sums(&mut session), taken.sums, "{reported}");
     let tables = session
         .rows(
             "SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM \
@@ -122,12 +122,12 @@ fn check(site: &Site, taken: &Taken) {
                 halves += 1;
                 break;
             }
-            assert_eq!(text, "OK", "{told}: {table}: {row:?}");
+            assert_eq!(text, "OK", "{reported}: {table}: {row:?}");
         }
     }
     assert!(
         halves <= 2,
-        "{told}: more than one statement's tables are half there"
+        "{reported}: more than one statement's tables are half there"
     );
     drop(session);
     running.kill();

@@ -33,16 +33,16 @@ fn start(server: TestServer) -> Site {
 
 /// Returns what became of the one page.
 #[track_caller]
-fn page(ended: &Ended, told: &str) -> Value {
+fn page(ended: &Ended, reported: &str) -> Value {
     let pages = ended.answer["heal"]["pages"].as_array();
-    let pages = pages.unwrap_or_else(|| panic!("{told}: {ended:?}"));
-    assert_eq!(pages.len(), 1, "{told}: {pages:#?}");
+    let pages = pages.unwrap_or_else(|| panic!("{reported}: {ended:?}"));
+    assert_eq!(pages.len(), 1, "{reported}: {pages:#?}");
     pages[0].clone()
 }
 
 fn healed(server: TestServer) {
     let mut site = start(server);
-    let told = site.server.name;
+    let reported = site.server.name;
     stop(&mut site);
     let number = leaf(&victim(&site), false);
     let whole = std::fs::read(victim(&site)).expect("the file");
@@ -50,34 +50,38 @@ fn healed(server: TestServer) {
     let damaged = std::fs::read(victim(&site)).expect("the file");
 
     let plan = heal(&evenkeel(), &site, &[]);
-    assert_eq!(plan.code, Some(4), "{told}: {plan:?}");
-    assert_eq!(page(&plan, told)["outcome"], "planned", "{told}: {plan:?}");
-    assert_eq!(plan.answer["heal"]["executed"], false, "{told}");
+    assert_eq!(plan.code, Some(4), "{reported}: {plan:?}");
+    assert_eq!(
+        page(&plan, reported)["outcome"],
+        "planned",
+        "{reported}: {plan:?}"
+    );
+    assert_eq!(plan.answer["heal"]["executed"], false, "{reported}");
     assert!(
         damaged == std::fs::read(victim(&site)).expect("the file"),
-        "{told}: only a plan"
+        "{reported}: only a plan"
     );
 
     let done = heal(&evenkeel(), &site, &["--execute"]);
-    assert_eq!(done.code, Some(0), "{told}: {done:?}");
-    let what = page(&done, told);
+    assert_eq!(done.code, Some(0), "{reported}: {done:?}");
+    let what = page(&done, reported);
     assert_eq!(
         (&what["outcome"], &what["from"]),
         (&"healed".into(), &"generation 1".into()),
-        "{told}"
+        "{reported}"
     );
     assert!(
         whole == std::fs::read(victim(&site)).expect("the file"),
-        "{told}: as it was"
+        "{reported}: as it was"
     );
     let kept = PathBuf::from(what["kept"].as_str().expect("a path"));
     let at = (number * PAGE) as usize;
     let kept = std::fs::read(kept).expect("the damaged page");
-    assert!(kept == damaged[at..at + PAGE as usize], "{told}: kept");
+    assert!(kept == damaged[at..at + PAGE as usize], "{reported}: kept");
     assert_eq!(
         check_stopped(&evenkeel(), &site, &[]).code,
         Some(0),
-        "{told}"
+        "{reported}"
     );
     assert_table_is_whole(&mut site);
 }
@@ -112,7 +116,7 @@ fn pages_are_not_kept_through_links_of_others() {
 
 fn refused(server: TestServer) {
     let mut site = start(server);
-    let told = site.server.name;
+    let reported = site.server.name;
     let mut session = site.running().session().expect("a session");
     session
         .run("UPDATE bank.victim SET name = REVERSE(name) WHERE id < 40")
@@ -126,24 +130,24 @@ fn refused(server: TestServer) {
             .arg(site.repository());
         run(command)
     };
-    assert_eq!(live.code, Some(14), "{told}: {live:?}");
+    assert_eq!(live.code, Some(14), "{reported}: {live:?}");
     stop(&mut site);
     let number = leaf(&victim(&site), false);
     damage(&victim(&site), number);
     let damaged = std::fs::read(victim(&site)).expect("the file");
     let ended = heal(&evenkeel(), &site, &["--execute"]);
-    assert_eq!(ended.code, Some(4), "{told}: {ended:?}");
-    let what = page(&ended, told);
-    assert_eq!(what["outcome"], "refused", "{told}: {what:#}");
+    assert_eq!(ended.code, Some(4), "{reported}: {ended:?}");
+    let what = page(&ended, reported);
+    assert_eq!(what["outcome"], "refused", "{reported}: {what:#}");
     let why = what["why"].as_str().expect("why");
-    assert!(why.contains("changed since"), "{told}: {why}");
+    assert!(why.contains("changed since"), "{reported}: {why}");
     assert!(
         what["instead"].to_string().contains("restore generation 1"),
-        "{told}: {what:#}"
+        "{reported}: {what:#}"
     );
     assert!(
         damaged == std::fs::read(victim(&site)).expect("the file"),
-        "{told}: nothing was written"
+        "{reported}: nothing was written"
     );
 }
 

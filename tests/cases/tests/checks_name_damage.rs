@@ -31,85 +31,85 @@ fn start(server: TestServer) -> Site {
 
 /// Returns the one finding, which is about this page.
 #[track_caller]
-fn finding(ended: &Ended, page: u64, told: &str) -> Value {
-    assert_eq!(ended.code, Some(4), "{told}: {ended:?}");
+fn finding(ended: &Ended, page: u64, reported: &str) -> Value {
+    assert_eq!(ended.code, Some(4), "{reported}: {ended:?}");
     let findings = ended.answer["findings"].as_array().expect("findings");
-    assert_eq!(findings.len(), 1, "{told}: {findings:#?}");
+    assert_eq!(findings.len(), 1, "{reported}: {findings:#?}");
     let found = &findings[0];
     assert!(
         found["file"]
             .as_str()
             .is_some_and(|file| file.ends_with("bank/victim.ibd"))
     );
-    assert_eq!(found["page"], page, "{told}");
-    assert_eq!(found["what"], "checksum", "{told}");
-    assert_ne!(found["expected"], found["found"], "{told}");
-    assert_eq!(found["table"], "bank.victim", "{told}");
-    assert_eq!(ended.answer["pages_damaged"], 1, "{told}");
+    assert_eq!(found["page"], page, "{reported}");
+    assert_eq!(found["what"], "checksum", "{reported}");
+    assert_ne!(found["expected"], found["found"], "{reported}");
+    assert_eq!(found["table"], "bank.victim", "{reported}");
+    assert_eq!(ended.answer["pages_damaged"], 1, "{reported}");
     found.clone()
 }
 
 fn secondary(server: TestServer) {
     let mut site = start(server);
-    let told = site.server.name;
+    let reported = site.server.name;
     let page = leaf(&victim(&site), true);
     damage(&victim(&site), page);
-    let live = finding(&run(check_live(&evenkeel(), &site)), page, told);
+    let live = finding(&run(check_live(&evenkeel(), &site)), page, reported);
     assert_eq!(
         (&live["kind"], &live["index"]),
         (&"secondary".into(), &"by_name".into()),
-        "{told}"
+        "{reported}"
     );
     stop(&mut site);
-    let found = finding(&check_stopped(&evenkeel(), &site, &[]), page, told);
-    assert_eq!(found["file"], VICTIM, "{told}");
+    let found = finding(&check_stopped(&evenkeel(), &site, &[]), page, reported);
+    assert_eq!(found["file"], VICTIM, "{reported}");
     assert_eq!(
         (&found["kind"], &found["index"]),
         (&"secondary".into(), &"by_name".into()),
-        "{told}"
+        "{reported}"
     );
     let sql = found["rebuild_sql"].as_str().expect("what repairs it");
     site.running = Some(site.server.run(&site.launch));
     let mut session = site.running().session().expect("a session");
     session
         .run(sql)
-        .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        .unwrap_or_else(|e| panic!("{reported}: {}", e.chain()));
     drop(session);
     stop(&mut site);
     let repaired = check_stopped(&evenkeel(), &site, &[]);
-    assert_eq!(repaired.code, Some(0), "{told}: {repaired:?}");
+    assert_eq!(repaired.code, Some(0), "{reported}: {repaired:?}");
     assert_table_is_whole(&mut site);
 }
 
 fn clustered(server: TestServer) {
     let mut site = start(server);
-    let told = site.server.name;
+    let reported = site.server.name;
     for generation in 1..=2 {
         assert_eq!(run(evenkeel().backup(&site, &[])).generation(), generation);
     }
     let page = leaf(&victim(&site), false);
     damage(&victim(&site), page);
     let kept = run(evenkeel().backup(&site, &["--keep-corrupt"]));
-    assert_eq!(kept.code, Some(3), "{told}: {kept:?}");
+    assert_eq!(kept.code, Some(3), "{reported}: {kept:?}");
     let mut command = evenkeel().command(&["check", "--repository"]);
     command.arg(site.repository());
-    let stored = finding(&run(command), page, told);
+    let stored = finding(&run(command), page, reported);
     assert_eq!(
         (&stored["kind"], &stored["rebuild_sql"]),
         (&"clustered".into(), &Value::Null),
-        "{told}"
+        "{reported}"
     );
     stop(&mut site);
-    let found = finding(&check_stopped(&evenkeel(), &site, &[]), page, told);
+    let found = finding(&check_stopped(&evenkeel(), &site, &[]), page, reported);
     assert_eq!(
         (&found["kind"], &found["index"]),
         (&"clustered".into(), &"PRIMARY".into()),
-        "{told}"
+        "{reported}"
     );
     // The newest generation has it damaged, the ones before have it whole.
-    let copy = finding(&heal(&evenkeel(), &site, &[]), page, told)["copy"].clone();
-    assert_eq!(copy["generation"], 2, "{told}");
-    assert_eq!(copy["lsn"], found["lsn"], "{told}");
+    let copy = finding(&heal(&evenkeel(), &site, &[]), page, reported)["copy"].clone();
+    assert_eq!(copy["generation"], 2, "{reported}");
+    assert_eq!(copy["lsn"], found["lsn"], "{reported}");
 }
 
 #[test]

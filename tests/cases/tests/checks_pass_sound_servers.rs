@@ -11,15 +11,15 @@ use evenkeel_testkit::{LoopFs, TestServer};
 const GIB: u64 = 1 << 30;
 
 #[track_caller]
-fn assert_sound(ended: &Ended, told: &str) {
+fn assert_sound(ended: &Ended, reported: &str) {
     let answer = &ended.answer;
-    assert_eq!(ended.code, Some(0), "{told}: {ended:?}");
-    assert_eq!(answer["sound"], true, "{told}: {answer:#}");
-    assert_eq!(answer["pages_damaged"], 0, "{told}: {answer:#}");
+    assert_eq!(ended.code, Some(0), "{reported}: {ended:?}");
+    assert_eq!(answer["sound"], true, "{reported}: {answer:#}");
+    assert_eq!(answer["pages_damaged"], 0, "{reported}: {answer:#}");
     assert_eq!(
         answer["findings"].as_array().map(Vec::len),
         Some(0),
-        "{told}: {answer:#}"
+        "{reported}: {answer:#}"
     );
     let unchecked = answer["files_unchecked"].as_array().expect("a list");
     // A table that was made this moment is in the server's memory only.
@@ -27,30 +27,34 @@ fn assert_sound(ended: &Ended, told: &str) {
         let file = note["file"].as_str().expect("a name");
         file.contains("/brief_") && answer["target"] == "live"
     };
-    assert!(unchecked.iter().all(is_new), "{told}: {answer:#}");
+    assert!(unchecked.iter().all(is_new), "{reported}: {answer:#}");
     assert!(
         answer["page_kinds"]["index"].as_u64() > Some(30),
-        "{told}: {answer:#}"
+        "{reported}: {answer:#}"
     );
     assert!(
         answer["pages_checked"].as_u64() > Some(200),
-        "{told}: {answer:#}"
+        "{reported}: {answer:#}"
     );
     assert_eq!(answer["files_unreadable"].as_array().map(Vec::len), Some(0));
 }
 
 /// The log's end is known and no page is beyond it.
 #[track_caller]
-fn assert_log_is_known(ended: &Ended, told: &str) {
+fn assert_log_is_known(ended: &Ended, reported: &str) {
     let number = |name: &str| ended.answer[name].as_u64();
-    assert!(number("lsn_end").is_some(), "{told}: {:#}", ended.answer);
-    assert!(number("lsn_max") <= number("lsn_end"), "{told}");
-    assert!(number("lsn_max") > Some(0), "{told}");
+    assert!(
+        number("lsn_end").is_some(),
+        "{reported}: {:#}",
+        ended.answer
+    );
+    assert!(number("lsn_max") <= number("lsn_end"), "{reported}");
+    assert!(number("lsn_max") > Some(0), "{reported}");
 }
 
 fn case(server: TestServer) {
     let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 2_000, &[]);
-    let told = site.server.name;
+    let reported = site.server.name;
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let mut session = site.running().session().expect("a session");
     let tables = "bank.ledger, bank.accounts_0, bank.accounts_1, bank.accounts_2, bank.accounts_3";
@@ -70,43 +74,46 @@ fn case(server: TestServer) {
         session
             .run(&format!("DROP TABLE bank.brief_{round}"))
             .expect("it goes");
-        assert_sound(&live, told);
-        assert_log_is_known(&live, told);
-        assert_eq!(live.answer["target"], "live", "{told}");
+        assert_sound(&live, reported);
+        assert_log_is_known(&live, reported);
+        assert_eq!(live.answer["target"], "live", "{reported}");
     }
     traffic.assert_undisturbed();
     drop(session);
-    assert_eq!(run(evenkeel.backup(&site, &[])).code, Some(0), "{told}");
+    assert_eq!(run(evenkeel.backup(&site, &[])).code, Some(0), "{reported}");
     site.kill();
     drop(traffic.stop());
     // What a crash left is no damage.
     let crashed = check_stopped(&evenkeel, &site, &[]);
-    assert_sound(&crashed, told);
-    assert_log_is_known(&crashed, told);
+    assert_sound(&crashed, reported);
+    assert_log_is_known(&crashed, reported);
 
     let mut command = evenkeel.command(&["check", "--repository"]);
     command.arg(site.repository());
     let stored = run(command);
-    assert_sound(&stored, told);
-    assert_eq!(stored.answer["generation"], 1, "{told}");
+    assert_sound(&stored, reported);
+    assert_eq!(stored.answer["generation"], 1, "{reported}");
 
     site.running = Some(site.server.run(&site.launch));
-    assert_unharmed(site.running(), told);
+    assert_unharmed(site.running(), reported);
     let mut refused = evenkeel.command(&["check", "--no-defaults", "--datadir"]);
     refused.arg(site.fs.join("data"));
     let refused = run(refused);
     assert_eq!(refused.code, Some(14), "a server runs there: {refused:?}");
     stop(&mut site);
     let stopped = check_stopped(&evenkeel, &site, &[]);
-    assert_sound(&stopped, told);
-    assert_log_is_known(&stopped, told);
+    assert_sound(&stopped, reported);
+    assert_log_is_known(&stopped, reported);
     let mut files = evenkeel.command(&["check"]);
     files.arg(site.fs.join("data"));
     let files = run(files);
-    assert_sound(&files, told);
-    assert_eq!(files.answer["lsn_end"], stopped.answer["lsn_end"], "{told}");
+    assert_sound(&files, reported);
+    assert_eq!(
+        files.answer["lsn_end"], stopped.answer["lsn_end"],
+        "{reported}"
+    );
     let count = |ended: &Ended| ended.answer["pages"].as_u64();
-    assert_eq!(count(&files), count(&stopped), "{told}");
+    assert_eq!(count(&files), count(&stopped), "{reported}");
 }
 
 #[test]

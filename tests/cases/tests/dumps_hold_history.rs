@@ -278,7 +278,7 @@ fn what_is_left_out_is_named() {
 
 /// A table without transactions is emptied of what a killed load left, old rows too.
 #[test]
-fn a_load_that_was_killed_goes_on() {
+fn a_load_that_was_killed_resumes() {
     let scratch = Scratch::new();
     let server = start(&mariadb_10_11(), &scratch, "server");
     let mut session = server.session().unwrap();

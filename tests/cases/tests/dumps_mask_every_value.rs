@@ -69,7 +69,7 @@ fn flags<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// What the manifest says: the columns and their ways, and no values.
-fn told(dir: &Path) {
+fn reported(dir: &Path) {
     let manifest = manifest(dir);
     let tables = manifest["tables"].as_array().unwrap();
     let of = |name: &str| tables.iter().find(|table| table["name"] == name).unwrap();
@@ -149,7 +149,7 @@ fn nothing_is_left(server: &TestServer) {
             None
         );
         assert_eq!(ended.answer["masked"]["key"], "file", "{}", ended.answer);
-        told(&dir);
+        reported(&dir);
         session.run("DROP DATABASE shop").unwrap();
         done(run(load_into(&program(), &running, &dir, &["--verify"])));
         assert_eq!(facts(&mut session, &SAME), before, "{name}");

@@ -65,9 +65,9 @@ fn in_turn(fs: LoopFs) {
         .iter()
         .map(|repository| why(&backup(&site, repository, &[])).map(str::to_owned))
         .collect();
-    let told: Vec<&String> = both.iter().flatten().collect();
-    assert_eq!(told.len(), 1, "{both:?}");
-    assert!(told[0].contains("the previous generation"), "{both:?}");
+    let reported: Vec<&String> = both.iter().flatten().collect();
+    assert_eq!(reported.len(), 1, "{both:?}");
+    assert!(reported[0].contains("the previous generation"), "{both:?}");
 }
 
 #[test]

@@ -225,18 +225,18 @@ fn page_sizes() {
     for (server, size) in cases {
         let option = format!("--innodb-page-size={size}");
         let mut site = Site::start(server(), LoopFs::xfs(4 * GIB), 500, &[&option]);
-        let told = format!("{} with {size}", site.server.name);
+        let label = format!("{} with {size}", site.server.name);
         let traffic = site.traffic(2);
         traffic.wait_for(20);
         back_up(&site.request(SnapshotChoice::Reflink))
-            .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+            .unwrap_or_else(|e| panic!("{label}: {}", e.chain()));
         traffic.wait_for(20);
         let before = traffic.marks();
         let mut request = site.request(SnapshotChoice::Reflink);
         request.audit = true;
-        let done = back_up(&request).unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        let done = back_up(&request).unwrap_or_else(|e| panic!("{label}: {}", e.chain()));
         let after = traffic.marks();
-        assert!(done.report.pages_checked > 100, "{told}");
+        assert!(done.report.pages_checked > 100, "{label}");
         site.kill();
         drop(traffic);
         let restored = site.restore(None, "restored").unwrap();
@@ -244,8 +244,8 @@ fn page_sizes() {
         let state = site
             .bank
             .check(&mut running.session().unwrap())
-            .expect(&told);
-        state.check_between(&before, &after).expect(&told);
+            .expect(&label);
+        state.check_between(&before, &after).expect(&label);
     }
 }
 
@@ -254,7 +254,7 @@ fn a_system_tablespace_of_several_files() {
     for server in servers() {
         let more = ["--innodb-data-file-path=ibdata1:12M;ibdata2:8M;ibdata3:8M:autoextend"];
         let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 500, &more);
-        let told = site.server.name;
+        let label = site.server.name;
         let mut session = site.running().session().unwrap();
         run_all(
             &mut session,
@@ -279,22 +279,22 @@ fn a_system_tablespace_of_several_files() {
         };
         // Changes at the end only: then there are files before it in which nothing changed.
         for _ in 0..3 {
-            let done = back_up(&site.request(SnapshotChoice::Reflink)).expect(told);
-            assert_eq!(done.report.pages_corrupt, 0, "{told}");
+            let done = back_up(&site.request(SnapshotChoice::Reflink)).expect(label);
+            assert_eq!(done.report.pages_corrupt, 0, "{label}");
             let more = "INSERT INTO bank.inside (t) SELECT t FROM bank.inside LIMIT 3000";
             session.run(more).unwrap();
             session.run("FLUSH TABLES").unwrap();
         }
-        let done = back_up(&site.request(SnapshotChoice::Reflink)).expect(told);
-        assert_eq!(done.report.pages_corrupt, 0, "{told}");
+        let done = back_up(&site.request(SnapshotChoice::Reflink)).expect(label);
+        assert_eq!(done.report.pages_corrupt, 0, "{label}");
         let expected = sum(&mut session);
         drop(session);
         site.kill();
         let restored = site.restore(None, "restored").unwrap();
         let running = boot(&site.server, &restored, &[]);
         let mut session = running.session().unwrap();
-        assert_eq!(sum(&mut session), expected, "{told}");
-        site.bank.check(&mut session).expect(told);
+        assert_eq!(sum(&mut session), expected, "{label}");
+        site.bank.check(&mut session).expect(label);
     }
 }
 
@@ -302,7 +302,7 @@ fn a_system_tablespace_of_several_files() {
 fn tables_without_transactions() {
     for server in servers() {
         let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 200, &[]);
-        let told = site.server.name;
+        let label = site.server.name;
         let mut session = site.running().session().unwrap();
         let mut engines = vec!["MyISAM", "CSV", "ARCHIVE"];
         engines.extend((site.server.id == "mariadb-10.11").then_some("Aria"));
@@ -314,7 +314,7 @@ fn tables_without_transactions() {
                 Some("YES" | "DEFAULT")
             )
         });
-        assert!(engines.len() >= 2, "{told}: {engines:?}");
+        assert!(engines.len() >= 2, "{label}: {engines:?}");
         for engine in &engines {
             run_all(
                 &mut session,
@@ -352,7 +352,7 @@ fn tables_without_transactions() {
             .map(|engine| count(&mut session, engine))
             .collect();
         let first = back_up(&site.request(SnapshotChoice::Reflink))
-            .expect(told)
+            .expect(label)
             .report
             .generation;
         // And while they are written to.
@@ -361,7 +361,7 @@ fn tables_without_transactions() {
             let mut writer = site.running().session().unwrap();
             let writing = scope.spawn(move || (0..15).for_each(|_| fill(&mut writer)));
             second = back_up(&site.request(SnapshotChoice::Reflink))
-                .expect(told)
+                .expect(label)
                 .report
                 .generation;
             writing.join().unwrap();
@@ -379,22 +379,22 @@ fn tables_without_transactions() {
             let running = boot(&site.server, &restored, &[]);
             let mut session = running.session().unwrap();
             for (at, engine) in engines.iter().enumerate() {
-                let told = format!("{told}, {engine}, generation {generation}");
+                let label = format!("{label}, {engine}, generation {generation}");
                 let checked = session
                     .rows(&format!("CHECK TABLE bank.e_{engine}"))
                     .unwrap();
                 assert_eq!(
                     checked.last().unwrap().at(3),
                     Some("OK"),
-                    "{told}: {checked:?}"
+                    "{label}: {checked:?}"
                 );
                 let found = count(&mut session, engine);
                 if generation == first {
-                    assert_eq!(found, still[at], "{told}");
+                    assert_eq!(found, still[at], "{label}");
                 } else {
                     assert!(
                         (still[at].0..=most[at].0).contains(&found.0),
-                        "{told}: {found:?}"
+                        "{label}: {found:?}"
                     );
                 }
             }
@@ -425,7 +425,7 @@ fn written(path: &Path) -> f64 {
 fn compressed_tables() {
     for server in servers() {
         let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 1000, &[]);
-        let told = site.server.name;
+        let label = site.server.name;
         let by_page = match site.server.id {
             "mariadb-10.11" => "PAGE_COMPRESSED=1",
             _ => "COMPRESSION='zlib'",
@@ -474,9 +474,9 @@ fn compressed_tables() {
         let size = fs::metadata(&source).unwrap().len() as f64;
         assert!(
             allocated(&source) < 0.7 * size,
-            "{told}: the table has holes"
+            "{label}: the table has holes"
         );
-        back_up(&site.request(SnapshotChoice::Reflink)).expect(told);
+        back_up(&site.request(SnapshotChoice::Reflink)).expect(label);
         session
             .run("UPDATE bank.holes SET t = REVERSE(t) WHERE id % 50 = 0")
             .unwrap();
@@ -492,7 +492,7 @@ fn compressed_tables() {
         );
         let mut request = site.request(SnapshotChoice::Reflink);
         request.audit = true;
-        let done = back_up(&request).unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        let done = back_up(&request).unwrap_or_else(|e| panic!("{label}: {}", e.chain()));
         assert_eq!(done.report.pages_corrupt, 0);
         let expected = written(&source);
         drop(session);
@@ -501,7 +501,7 @@ fn compressed_tables() {
         let found = allocated(&restored.target.join("bank/holes.ibd"));
         assert!(
             (0.95..=1.05).contains(&(found / expected)),
-            "{told}: {found} of {expected}"
+            "{label}: {found} of {expected}"
         );
         let running = boot(&site.server, &restored, &[]);
         let mut session = running.session().unwrap();
@@ -510,9 +510,9 @@ fn compressed_tables() {
                 .one(&format!("CHECKSUM TABLE bank.{name}"))
                 .unwrap()
                 .unwrap();
-            assert_eq!(row.at(1).map(str::to_owned), sum, "{told}: {name}");
+            assert_eq!(row.at(1).map(str::to_owned), sum, "{label}: {name}");
             let checked = session.rows(&format!("CHECK TABLE bank.{name}")).unwrap();
-            assert_eq!(checked.last().unwrap().at(3), Some("OK"), "{told}: {name}");
+            assert_eq!(checked.last().unwrap().at(3), Some("OK"), "{label}: {name}");
         }
     }
 }

@@ -152,14 +152,14 @@ fn cell_by_cell_between_each_two_servers() {
 
 /// What one server has and another has not: it is refused, or the answer names it.
 #[test]
-fn what_does_not_travel_is_told() {
+fn what_does_not_travel_is_reported() {
     let scratch = Scratch::new();
     let sites = sites(&scratch);
     let seed = effort::seed();
     let mut silent = Vec::new();
     // Zero is zero, whatever its sign.
-    let told = LIMITS.iter().filter(|one| one.what != Only::NegativeZero);
-    for (nth, limit) in told.enumerate() {
+    let reported = LIMITS.iter().filter(|one| one.what != Only::NegativeZero);
+    for (nth, limit) in reported.enumerate() {
         let holders: Vec<&Site> = sites
             .iter()
             .filter(|one| limit.is_held_by(&one.server))

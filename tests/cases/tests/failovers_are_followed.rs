@@ -189,7 +189,7 @@ fn assert_one_link(pair: &Pair) {
 
 /// Archives the second server's logs; killed behind the link and before the log, a run is as if it had
 /// not begun.
-fn go_on_after_a_kill(pair: &Pair) {
+fn resume_after_a_kill(pair: &Pair) {
     let command = archive_command(&evenkeel(), &pair.site, &[]);
     let killed = run(killed_at(command, LINKING[0]));
     assert_eq!(killed.signal, Some(9), "{killed:?}");
@@ -221,7 +221,7 @@ fn followed(server: TestServer) {
     let mut session = pair.session();
     add(&mut session, 10);
     let (ten, at_ten) = (own(&mut session), state(&mut session));
-    go_on_after_a_kill(&pair);
+    resume_after_a_kill(&pair);
     session.run("FLUSH LOGS").unwrap();
     let traffic = pair.site.traffic(3);
     traffic.wait_for(60);
@@ -348,7 +348,7 @@ fn stop(follower: Child) -> Ended {
 
 /// The name that the run was given leads to the other server now: it goes on by itself.
 #[test]
-fn a_run_that_follows_goes_on_with_the_other_server() {
+fn a_run_that_follows_continues_with_the_other_server() {
     let mut pair = Pair::start(mariadb_10_11());
     let socket = pair.site.fs.join("socket");
     let link = |pair: &Pair| {

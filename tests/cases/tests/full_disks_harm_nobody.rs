@@ -67,7 +67,7 @@ impl Case {
         assert_no_unfinished(&self.repository.join("r"), why);
     }
 
-    fn assert_goes_on(&self) {
+    fn assert_resumes(&self) {
         let ended = run(self.command());
         let generation = ended.generation();
         let mut request = evenkeel_backup::restore::RestoreRequest::new(
@@ -105,7 +105,7 @@ fn of_the_repository() {
         assert!(hints.contains("space"), "{hints}");
     }
     fs::remove_file(ballast).unwrap();
-    case.assert_goes_on();
+    case.assert_resumes();
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn of_a_read_only_repository() {
         .restore(&case.repository.join("r"), &target, &[]));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     case.repository.set_read_only(false);
-    case.assert_goes_on();
+    case.assert_resumes();
 }
 
 /// There is hardly a block left for the clones. Either they fit, or the run says what is missing.
@@ -157,7 +157,7 @@ fn of_the_servers_filesystem() {
     }
     assert_unharmed(case.site.running(), "with a full filesystem");
     assert_at_most_the_base(case.site.fs.path(), "with a full filesystem");
-    case.assert_goes_on();
+    case.assert_resumes();
 }
 
 /// Any of the clones may be the first that does not fit, the trial before them too: then nothing else
@@ -174,5 +174,5 @@ fn of_a_clone() {
         traced.arg(command.get_program()).args(command.get_args());
         case.assert_failed(&run(traced), "no space left");
     }
-    case.assert_goes_on();
+    case.assert_resumes();
 }

@@ -75,12 +75,12 @@ fn names(top: &Path) -> Vec<PathBuf> {
     names
 }
 
-fn assert_is_no_panic(ended: &Ended, told: &str) {
-    assert!(ended.signal.is_none(), "{told}: {ended:?}");
-    assert_ne!(ended.code, Some(101), "{told}: {ended:?}");
+fn assert_is_no_panic(ended: &Ended, reported: &str) {
+    assert!(ended.signal.is_none(), "{reported}: {ended:?}");
+    assert_ne!(ended.code, Some(101), "{reported}: {ended:?}");
     assert!(
         !format!("{ended:?}").contains("panicked at"),
-        "{told}: {ended:?}"
+        "{reported}: {ended:?}"
     );
 }
 
@@ -148,13 +148,13 @@ fn whatever_they_say() {
         names(site.fs.path()),
     );
     for (path, lie) in shuffled(tries).take(rounds as usize) {
-        let told = format!("{path} is {lie}");
+        let reported = format!("{path} is {lie}");
         forge(&repository, 1, |found| {
             *found = facts.clone();
             *found.pointer_mut(&path).unwrap() = lie;
         });
         let ended = run(evenkeel.restore(&repository, &target, &[]));
-        assert_is_no_panic(&ended, &told);
+        assert_is_no_panic(&ended, &reported);
         // What it made lies in the target, and beside it under the target's own name.
         for made in names(site.fs.path()) {
             let name = made.file_name().unwrap().to_string_lossy().into_owned();
@@ -166,13 +166,13 @@ fn whatever_they_say() {
         mount.arg(site.fs.join("scratch"));
         mount.arg(&repository).arg(&mountpoint);
         let ended = mounted(mount, &mountpoint);
-        assert_is_no_panic(&ended, &told);
+        assert_is_no_panic(&ended, &reported);
         let _ = fs::remove_dir_all(site.fs.join("scratch"));
         let after = (
             state(&outside),
             state(&site.fs.join("data")),
             names(site.fs.path()),
         );
-        assert!(after == before, "{told}: {after:?}");
+        assert!(after == before, "{reported}: {after:?}");
     }
 }

@@ -121,12 +121,12 @@ fn what_is_not_what_was_sent_is_not_run() {
             symlink(&aside, &path).unwrap();
         }),
     ];
-    for (told, change) in changes {
+    for (reported, change) in changes {
         change();
         let (sent, _) = case.sends(&[]);
-        assert!(sent, "{told}: it was used");
-        assert_eq!(case.kept(), path, "{told}");
-        assert!(!mark.exists(), "{told}: it was run");
+        assert!(sent, "{reported}: it was used");
+        assert_eq!(case.kept(), path, "{reported}");
+        assert!(!mark.exists(), "{reported}: it was run");
     }
 }
 

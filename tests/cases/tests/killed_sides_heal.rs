@@ -36,16 +36,16 @@ impl Case {
     }
 
     /// The next run needs no help, and what it stores is what was there.
-    fn check(&self, told: &str) {
-        assert_unharmed(self.site.running(), told);
+    fn check(&self, reported: &str) {
+        assert_unharmed(self.site.running(), reported);
         self.traffic.wait_for(5);
         let before = self.traffic.marks();
         let far = FarHost::start(&[]);
         let ended = run(far.over(self.evenkeel.backup(&self.site, &[]), 60));
         let generation = ended.generation();
         let after = self.traffic.marks();
-        far.assert_clean(told);
-        self.site.assert_clean(told);
+        far.assert_clean(reported);
+        self.site.assert_clean(reported);
         let restored = self.site.restore(Some(generation), "next").unwrap();
         self.site.check_bank_at(&restored.target, &before, &after);
         std::fs::remove_dir_all(restored.target).unwrap();
@@ -95,10 +95,10 @@ fn the_near_side_killed_while_the_far_side_works() {
         });
         near.kill().unwrap();
         near.wait().unwrap();
-        let told = format!("after {bytes} bytes");
+        let reported = format!("after {bytes} bytes");
         // By its own timer.
-        far.assert_clean(&told);
-        assert_unharmed(case.site.running(), &told);
+        far.assert_clean(&reported);
+        assert_unharmed(case.site.running(), &reported);
     }
     case.check("after the last");
 }

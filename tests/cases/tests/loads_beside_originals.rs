@@ -279,16 +279,16 @@ fn killed_on_the_way(load: &dyn Fn(&[&str]) -> Command, otherwise: Command, what
 
 /// What cannot be decided is told of the object that has it, and of no other.
 #[track_caller]
-fn assert_told(ended: &Ended, what: &str) {
-    let told = warnings(ended);
+fn assert_reported(ended: &Ended, what: &str) {
+    let reported = warnings(ended);
     let literal = format!("procedure {NEW}.told has {OLD} in a literal");
     assert!(
-        told.iter().any(|one| one.starts_with(&literal)),
-        "{what}: {told:?}"
+        reported.iter().any(|one| one.starts_with(&literal)),
+        "{what}: {reported:?}"
     );
     assert!(
-        !told.iter().any(|one| one.contains(".note")),
-        "{what}: {told:?}"
+        !reported.iter().any(|one| one.contains(".note")),
+        "{what}: {reported:?}"
     );
 }
 
@@ -352,7 +352,7 @@ fn copies(server: TestServer) {
         assert_eq!(ended.answer["differs"], json!([]), "{what}");
         assert_eq!(ended.answer["into"], json!({ OLD: NEW }), "{what}");
         assert_eq!(ended.answer["resumed"], format == "tab", "{what}");
-        assert_told(&ended, &what);
+        assert_reported(&ended, &what);
         assert_is_copy(&mut session, &original, &what);
         replaced(&mut session, &load, &what);
         assert_is_copy(&mut session, &original, &format!("{what}, replaced"));

@@ -36,7 +36,7 @@ const SCRIPT: [&str; 15] = [
 ];
 
 /// A server with two databases and a dump of them.
-fn ground(server: &TestServer, scratch: &Scratch) -> (Running, PathBuf) {
+fn fixture(server: &TestServer, scratch: &Scratch) -> (Running, PathBuf) {
     let source = server.start(&scratch.join("source"), &SMALL);
     let mut session = source.session().unwrap();
     for sql in SCRIPT {
@@ -81,7 +81,7 @@ fn refused(ended: &Ended, code: i32, words: &[&str]) {
 
 fn parts_are_loaded(server: TestServer) {
     let scratch = Scratch::new();
-    let (target, output) = ground(&server, &scratch);
+    let (target, output) = fixture(&server, &scratch);
     let load = |flags: &[&str]| run(load_into(&program(), &target, &output, flags));
     let mut session = target.session().unwrap();
 
@@ -162,7 +162,7 @@ fn on_mysql_8() {
 #[test]
 fn triggers_go_with_their_tables() {
     let scratch = Scratch::new();
-    let (target, output) = ground(&mariadb_10_11(), &scratch);
+    let (target, output) = fixture(&mariadb_10_11(), &scratch);
     let flags = ["--table", r"shop\.(orders|customers)"];
     let ended = done(run(load_into(&program(), &target, &output, &flags)));
     assert_eq!(ended.answer["warnings"], json!([]));
@@ -174,9 +174,9 @@ fn triggers_go_with_their_tables() {
 
 /// A load that was killed resumes with the options that it was begun with, and with no others.
 #[test]
-fn killed_loads_go_on_as_they_were_begun() {
+fn killed_loads_resume_as_they_were_begun() {
     let scratch = Scratch::new();
-    let (target, output) = ground(&mariadb_10_11(), &scratch);
+    let (target, output) = fixture(&mariadb_10_11(), &scratch);
     let load = |flags: &[&str]| load_into(&program(), &target, &output, flags);
     let flags = ["--table", r"shop\..*"];
     let killed = run(killed_at(load(&flags), "load::committed#2"));

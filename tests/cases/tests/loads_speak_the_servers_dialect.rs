@@ -49,7 +49,7 @@ fn sent(from: &TestServer, to: &TestServer, made: &[&str], added: &str, asked: &
     run_all(&mut here, &[added]);
     run_all(&mut there, &[added]);
     for sql in asked {
-        let told = |session: &mut Session| {
+        let reported = |session: &mut Session| {
             let rows = session
                 .rows(sql)
                 .unwrap_or_else(|e| panic!("{sql}: {}", e.chain()));
@@ -60,7 +60,7 @@ fn sent(from: &TestServer, to: &TestServer, made: &[&str], added: &str, asked: &
             });
             rows.collect::<Vec<_>>()
         };
-        let (was, is) = (told(&mut here), told(&mut there));
+        let (was, is) = (reported(&mut here), reported(&mut there));
         assert!(!was.is_empty(), "{sql}");
         assert_eq!(is, was, "{} to {}: {sql}", from.name, to.name);
     }
@@ -155,7 +155,7 @@ fn literals_in_expressions_stay() {
 
 /// A server that hides no columns says so.
 #[test]
-fn what_is_older_is_told() {
+fn what_is_older_is_reported() {
     let made = [
         "CREATE TABLE spoken.t (id INT PRIMARY KEY, i INT DEFAULT 3 INVISIBLE, u CHAR(36) DEFAULT UUID(), \
          KEY i (i) IGNORED) CHARSET=latin1",

@@ -43,7 +43,7 @@ fn by_each_run_that_follows() {
     }
     let ended = done(run(load()));
     assert_eq!(ended.answer["resumed"], true, "{}", ended.answer);
-    let told = serde_json::json!(["table losing.t'é: this server does not preserve a CHECK"]);
-    assert_eq!(ended.answer["lost"], told);
+    let reported = serde_json::json!(["table losing.t'é: this server does not preserve a CHECK"]);
+    assert_eq!(ended.answer["lost"], reported);
     assert!(ended.said.contains("a CHECK"), "{}", ended.said);
 }

@@ -140,18 +140,18 @@ fn a_lost_lock() {
             "backup::freeze::taken",
             "backup::freeze::before_release",
         ] {
-            let told = format!("{} at {point}", site.server.name);
+            let reported = format!("{} at {point}", site.server.name);
             let options = options.clone();
             fail::cfg_callback(point, move || kill_others(&options)).unwrap();
-            let error = back_up(&site.request(SnapshotChoice::Reflink)).expect_err(&told);
+            let error = back_up(&site.request(SnapshotChoice::Reflink)).expect_err(&reported);
             fail::remove(point);
-            println!("{told}: {}", error.chain());
+            println!("{reported}: {}", error.chain());
             assert_eq!(
                 names_in(&site.repository().join("generations")),
                 [""; 0],
-                "{told}"
+                "{reported}"
             );
-            site.assert_clean(&told);
+            site.assert_clean(&reported);
         }
         let done = back_up(&site.request(SnapshotChoice::Reflink)).unwrap();
         assert!(done.report.generation >= 1);

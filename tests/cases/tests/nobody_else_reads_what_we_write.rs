@@ -84,7 +84,7 @@ fn neither_backups_nor_dumps_nor_logs() {
     make_table(&mut session);
     add(&mut session, 1);
     assert_eq!(
-        told(&here),
+        reported(&here),
         (
             "repository does not exist; the first backup creates it, closed to other users"
                 .to_owned(),
@@ -116,15 +116,15 @@ fn neither_backups_nor_dumps_nor_logs() {
     // What an earlier version left open is closed by the next run.
     fs::set_permissions(site.fs.join("repository"), everybody).unwrap();
     let open = "repository can be read by other users (0755); the next backup closes it";
-    assert_eq!(told(&here), (open.to_owned(), true));
+    assert_eq!(reported(&here), (open.to_owned(), true));
     here.ask(&["backup", "repository"]);
     assert_eq!(read_by_nobody(&site.fs.join("repository")), "");
     let closed = "repository is closed to other users (0700)";
-    assert_eq!(told(&here), (closed.to_owned(), false));
+    assert_eq!(reported(&here), (closed.to_owned(), false));
 }
 
 /// What `doctor` says of the repository, and whether that is a warning.
-fn told(here: &Here<'_>) -> (String, bool) {
+fn reported(here: &Here<'_>) -> (String, bool) {
     let answer = here.ask(&["doctor", "repository"]).answer;
     let checks = answer["checks"].as_array().unwrap();
     let mut checks = checks.iter().filter(|check| check["name"] == "repository");

@@ -103,12 +103,12 @@ fn timers() {
         "{}",
         page.printed()
     );
-    assert_told(&house, &page.take("- alert"), "evenkeel-shop");
+    assert_reported(&house, &page.take("- alert"), "evenkeel-shop");
     let caught_up = "grep -q '_caught_up_timestamp_seconds{' \
                      /var/lib/prometheus/node-exporter/evenkeel-shop-binlog.prom";
     page.briefly("binlog archive", caught_up);
     page.run("evenkeel verify");
-    assert_told(&house, &page.take("- alert"), "evenkeel-shop-*");
+    assert_reported(&house, &page.take("- alert"), "evenkeel-shop-*");
     page.run("evenkeel backup /backup/shop --run-before");
     house.run("test -e /run/shop-is-backed-up");
     page.end();
@@ -116,7 +116,7 @@ fn timers() {
 
 /// Fails unless each alert is about a metric that one of these files has.
 #[track_caller]
-fn assert_told(house: &House, rules: &str, files: &str) {
+fn assert_reported(house: &House, rules: &str, files: &str) {
     let metrics = house.run(&format!(
         "cat /var/lib/prometheus/node-exporter/{files}.prom"
     ));

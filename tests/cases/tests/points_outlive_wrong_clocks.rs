@@ -80,7 +80,7 @@ impl Case {
 }
 
 /// Where the log tells when a transaction was committed, the session's time is nothing.
-fn told(server: TestServer, format: &str) {
+fn reported(server: TestServer, format: &str) {
     let case = case(server, format);
     let ended = case.restore(&case.behind);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -89,22 +89,22 @@ fn told(server: TestServer, format: &str) {
 
 #[test]
 fn rows_on_mysql_8_0_15() {
-    told(mysql_8_0_15(), "ROW");
+    reported(mysql_8_0_15(), "ROW");
 }
 
 #[test]
 fn rows_on_mysql_9() {
-    told(mysql_9(), "ROW");
+    reported(mysql_9(), "ROW");
 }
 
 #[test]
 fn rows_on_mysql_5_7_22() {
-    told(mysql_5_7_22(), "ROW");
+    reported(mysql_5_7_22(), "ROW");
 }
 
 #[test]
 fn statements_on_mariadb_10_11() {
-    told(mariadb_10_11(), "STATEMENT");
+    reported(mariadb_10_11(), "STATEMENT");
 }
 
 /// Where it does not, both places are named, and one is taken when somebody says which.

@@ -34,9 +34,9 @@ fn run_all(session: &mut Session, statements: &[&str]) {
 }
 
 /// Content and time of every file below a directory.
-type State = BTreeMap<PathBuf, (Vec<u8>, i64, i64)>;
+type FileContents = BTreeMap<PathBuf, (Vec<u8>, i64, i64)>;
 
-fn state(top: &Path) -> State {
+fn state(top: &Path) -> FileContents {
     let names = evenkeel_cases::leftovers::all_files(top).into_keys();
     names
         .map(|name| {
@@ -65,14 +65,14 @@ fn assert_proven(site: &Site) {
 }
 
 /// Backs up, ends the server so that only a proof could write, and returns what there is.
-fn frozen(site: &mut Site) -> [State; 2] {
+fn frozen(site: &mut Site) -> [FileContents; 2] {
     back_up(&site.request(SnapshotChoice::Reflink))
         .unwrap_or_else(|e| panic!("{}: {}", site.server.name, e.chain()));
     site.kill();
     now(site)
 }
 
-fn now(site: &Site) -> [State; 2] {
+fn now(site: &Site) -> [FileContents; 2] {
     ["elsewhere", "data"].map(|dir| state(&site.fs.join(dir)))
 }
 
@@ -117,8 +117,8 @@ fn tables_elsewhere() {
             assert!(!elsewhere.exists());
         } else {
             let ended = prove(&site);
-            let told = site.server.name;
-            assert_eq!(ended.code, Some(14), "{told}: {ended:?}");
+            let reported = site.server.name;
+            assert_eq!(ended.code, Some(14), "{reported}: {ended:?}");
             let message = ended.message();
             assert!(message.contains(&*elsewhere.to_string_lossy()), "{message}");
             assert!(
@@ -129,7 +129,7 @@ fn tables_elsewhere() {
             assert!(hints.contains("without --boot"), "{hints}");
             assert!(
                 now(&site) == before,
-                "{told}: the originals are as they were"
+                "{reported}: the originals are as they were"
             );
         }
     }

@@ -21,14 +21,14 @@ struct Work {
 }
 
 impl Work {
-    fn goes_on(&self) -> bool {
+    fn continues(&self) -> bool {
         !self.is_over.load(Ordering::SeqCst)
     }
 
     /// Rows of a size that fills files while the backup runs.
     fn produce(&self, mut session: Session) {
         for id in 1.. {
-            if !self.goes_on() {
+            if !self.continues() {
                 return;
             }
             let sql = format!("INSERT INTO shop.jobs VALUES ({id}, REPEAT('x', 50000))");
@@ -38,7 +38,7 @@ impl Work {
     }
 
     fn consume(&self, mut session: Session) {
-        while self.goes_on() {
+        while self.continues() {
             let seen = |of: &AtomicI64| of.load(Ordering::SeqCst);
             // Some are left at every moment.
             if seen(&self.inserted) - seen(&self.consumed) < 100 {

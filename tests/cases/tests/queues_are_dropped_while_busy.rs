@@ -14,12 +14,12 @@ const CYCLES: usize = 12;
 fn case(host: Host) {
     let site = QueueSite::start_on(host, &[]);
     let is_over = AtomicBool::new(false);
-    let goes_on = || !is_over.load(Ordering::SeqCst);
+    let continues = || !is_over.load(Ordering::SeqCst);
     thread::scope(|scope| {
         for _ in 0..CONSUMERS {
             scope.spawn(|| {
                 let mut session = site.session();
-                while goes_on() {
+                while continues() {
                     // A row, none, or no such queue; and never an error.
                     site.wait(&mut session, &["t"], 0.1).unwrap();
                 }
@@ -28,7 +28,7 @@ fn case(host: Host) {
         for _ in 0..COMPACTORS {
             scope.spawn(|| {
                 let mut session = site.session();
-                while goes_on() {
+                while continues() {
                     // Of a queue that goes meanwhile it says so.
                     let _ = site.compact(&mut session, "t");
                 }

@@ -348,9 +348,9 @@ fn is_salvaged(site: &mut Site, one: &str) {
     let words = [anchor.to_str().unwrap(), "--output", into.to_str().unwrap()];
     let kept = site.program(&[&["queue", "salvage"][..], &words].concat());
     assert_eq!(kept.code, Some(3), "{kept:?}");
-    let told = &kept.answer["tables"][0];
+    let reported = &kept.answer["tables"][0];
     assert_eq!(
-        (&told["rows"], &told["rows_missing"]),
+        (&reported["rows"], &reported["rows_missing"]),
         (&json!(47), &json!(1)),
         "{kept:?}"
     );

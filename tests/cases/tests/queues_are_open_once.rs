@@ -14,20 +14,20 @@ const COPY: &str = "#sql-alter-1-1";
 
 #[test]
 fn on_mariadb_10_11() {
-    what_goes_on_is_open_once(Host::MariaDb10);
+    what_continues_is_open_once(Host::MariaDb10);
 }
 
 #[test]
 fn on_mariadb_11_8() {
-    what_goes_on_is_open_once(Host::MariaDb11);
+    what_continues_is_open_once(Host::MariaDb11);
 }
 
 #[test]
 fn on_mysql_9() {
-    what_goes_on_is_open_once(Host::MySql9);
+    what_continues_is_open_once(Host::MySql9);
 }
 
-fn what_goes_on_is_open_once(host: Host) {
+fn what_continues_is_open_once(host: Host) {
     let site = QueueSite::start_on(host, &[]);
     let mut session = site.open("cut");
     site.create(&mut session, "t", "id INT NOT NULL").unwrap();

@@ -196,8 +196,8 @@ fn a_table_that_is_dropped_is_gone_for_its_owner_and_for_who_waits(queues: &dyn 
         let waiting = scope.spawn(move || queues.wait(&mut waits, &["t"], 60.0));
         queues.until_waiting(&mut one, "t", 1);
         queues.discard(&mut other, "t").unwrap();
-        let told = waiting.join().unwrap();
-        assert!(matches!(told, Ok(None) | Err(_)), "{told:?}");
+        let reported = waiting.join().unwrap();
+        assert!(matches!(reported, Ok(None) | Err(_)), "{reported:?}");
     });
 }
 
@@ -255,14 +255,14 @@ fn waiters_stay(queues: &dyn Queues, one: &mut Session, other: &mut Session) {
         let mut waits = queues.open("altered");
         let mut asks = queues.open("altered");
         let waiting = scope.spawn(move || {
-            let told = queues.wait(&mut waits, &["u:id > 7"], 60.0);
-            (told, ids(&mut waits, "u"))
+            let reported = queues.wait(&mut waits, &["u:id > 7"], 60.0);
+            (reported, ids(&mut waits, "u"))
         });
         let asking = scope.spawn(move || queues.wait(&mut asks, &["u:what = 'x'"], 60.0));
         queues.until_waiting(one, "u", 2);
         queues.alter(one, "u", "DROP COLUMN what").unwrap();
-        let told = asking.join().unwrap();
-        assert!(matches!(told, Ok(None) | Err(_)), "{told:?}");
+        let reported = asking.join().unwrap();
+        assert!(matches!(reported, Ok(None) | Err(_)), "{reported:?}");
         queues.until_waiting(one, "u", 1);
         other.run("INSERT INTO u VALUES (7), (8)").unwrap();
         assert_eq!(waiting.join().unwrap(), (Ok(Some(1)), vec![8]));

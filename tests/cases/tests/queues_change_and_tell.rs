@@ -117,11 +117,11 @@ fn numbers_of_one_table_and_of_all(site: &QueueSite) {
         assert!((grown - number as f64).abs() < 0.1, "{name}: {grown}");
     }
     assert!(now["syncs"] > before["syncs"] && now["statements_per_write"] >= 1.0);
-    told_of_the_engine(site, &mut session, now["rows_written"]);
+    reported_of_the_engine(site, &mut session, now["rows_written"]);
     shown_with_tables(site, &mut session, bytes, removed);
 }
 
-fn told_of_the_engine(site: &QueueSite, session: &mut Session, written: f64) {
+fn reported_of_the_engine(site: &QueueSite, session: &mut Session, written: f64) {
     let engine = session.one("SHOW ENGINE QUEUE STATUS").unwrap().unwrap();
     let text = engine.at(2).unwrap();
     assert!(text.contains("TABLE told.t\n"), "{text}");
@@ -175,8 +175,8 @@ fn what_is_refused_leaves_it_whole(site: &QueueSite) {
         ("MODIFY id INT NOT NULL", "truncated"),
         ("ADD CHECK (id < 3)", "constraint"),
     ] {
-        let told = site.alter(&mut session, "t", change);
-        let why = told.expect_err(change);
+        let reported = site.alter(&mut session, "t", change);
+        let why = reported.expect_err(change);
         assert!(why.to_lowercase().contains(because), "{change}: {why}");
         let all = session.rows("SELECT IFNULL(id, 0) FROM t").unwrap();
         let all: Vec<&str> = all.iter().map(|row| row.at(0).unwrap()).collect();

@@ -222,10 +222,10 @@ fn one_source_one_slot(pair: &Pair, here: &mut Session, there: &mut Session) {
     let prom = pair.path("forward.prom");
     let metrics = format!("--metrics={}", prom.display());
     assert_eq!(pair.done(&["shop.a", "shop.ab", "--reset", &metrics]), 1);
-    let told = fs::read_to_string(prom).unwrap();
+    let reported = fs::read_to_string(prom).unwrap();
     assert!(
-        told.contains("evenkeel_queue_forward_rows_total{from=\"shop.a\",to=\"shop.ab\"} 1"),
-        "{told}"
+        reported.contains("evenkeel_queue_forward_rows_total{from=\"shop.a\",to=\"shop.ab\"} 1"),
+        "{reported}"
     );
     assert_eq!(
         column(there, "SELECT i FROM ab"),
@@ -274,7 +274,7 @@ fn rows_that_do_not_fit(pair: &Pair, here: &mut Session, there: &mut Session) {
 }
 
 #[test]
-fn killed_at_each_step_it_goes_on() {
+fn killed_at_each_step_it_resumes() {
     let source = QueueSite::start_on(Host::MariaDb10, &[]);
     let target = QueueSite::start_on(Host::MariaDb10, &[]);
     let pair = Pair::new(&source, &target);

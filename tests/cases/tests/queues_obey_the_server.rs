@@ -78,8 +78,8 @@ fn stand_still(site: &QueueSite) {
     let (mut backup, mut waits) = (site.session(), worker(site));
     backup.run("TRUNCATE mails").unwrap();
     let waiting = thread::spawn(move || {
-        let told = waits.value("SELECT queue_wait('shop.mails', 600)").unwrap();
-        (told, waits)
+        let reported = waits.value("SELECT queue_wait('shop.mails', 600)").unwrap();
+        (reported, waits)
     });
     until("it waits", || {
         let stats = backup.value("SELECT queue_stats('mails')").unwrap();
@@ -88,8 +88,8 @@ fn stand_still(site: &QueueSite) {
     backup.run("FLUSH TABLES WITH READ LOCK").unwrap();
     backup.run("UNLOCK TABLES").unwrap();
     backup.run("INSERT INTO mails VALUES (5)").unwrap();
-    let (told, _waits) = waiting.join().unwrap();
-    assert_eq!(told.as_deref(), Some("1"));
+    let (reported, _waits) = waiting.join().unwrap();
+    assert_eq!(reported.as_deref(), Some("1"));
     // The session that locks the server changes nothing either.
     backup.run("INSERT INTO mails VALUES (6)").unwrap();
     backup.run("FLUSH TABLES WITH READ LOCK").unwrap();

@@ -123,8 +123,8 @@ fn while_a_row_is_owned(host: Host) {
     let took = owner.value("SELECT queue_wait('mails', 0)").unwrap();
     assert_eq!(took.as_deref(), Some("1"));
     session.run("FLUSH TABLES").unwrap();
-    let told = session.run("UNINSTALL PLUGIN queue");
-    let why = told.as_ref().map_err(|why| why.chain());
+    let reported = session.run("UNINSTALL PLUGIN queue");
+    let why = reported.as_ref().map_err(|why| why.chain());
     match host {
         Host::MySql9 => assert!(why.is_err_and(|why| why.contains("still in use"))),
         // It goes with the last who uses it, and nobody else begins to.
@@ -301,17 +301,17 @@ fn they_are_refused_on_mysql_9() {
 }
 
 #[test]
-fn an_owner_goes_on_on_mariadb_10_11() {
+fn an_owner_continues_on_mariadb_10_11() {
     while_a_row_is_owned(Host::MariaDb10);
 }
 
 #[test]
-fn an_owner_goes_on_on_mariadb_11_8() {
+fn an_owner_continues_on_mariadb_11_8() {
     while_a_row_is_owned(Host::MariaDb11);
 }
 
 #[test]
-fn an_owner_goes_on_on_mysql_9() {
+fn an_owner_continues_on_mysql_9() {
     while_a_row_is_owned(Host::MySql9);
 }
 
@@ -326,16 +326,16 @@ fn a_wait_is_killed_on_mariadb_11_8() {
 }
 
 #[test]
-fn clients_go_on_on_mariadb_10_11() {
+fn clients_resume_on_mariadb_10_11() {
     while_clients_call(Host::MariaDb10);
 }
 
 #[test]
-fn clients_go_on_on_mariadb_11_8() {
+fn clients_resume_on_mariadb_11_8() {
     while_clients_call(Host::MariaDb11);
 }
 
 #[test]
-fn clients_go_on_on_mysql_9() {
+fn clients_resume_on_mysql_9() {
     while_clients_call(Host::MySql9);
 }

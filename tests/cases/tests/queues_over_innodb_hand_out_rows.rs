@@ -20,8 +20,8 @@ fn ids(session: &mut Session, table: &str) -> Vec<i64> {
 }
 
 #[track_caller]
-fn refused<T: Debug>(told: Result<T, String>, because: &str) {
-    let why = told.unwrap_err();
+fn refused<T: Debug>(reported: Result<T, String>, because: &str) {
+    let why = reported.unwrap_err();
     assert!(why.contains(because), "{why}");
 }
 

@@ -146,9 +146,9 @@ fn try_form(site: &QueueSite, sql: &str, fate: Fate) {
     session
         .run("PREPARE p FROM \"SELECT queue_wait('q', 0)\"")
         .unwrap();
-    let told = session.rows(sql).map(drop).map_err(|why| why.chain());
-    match (fate, &told) {
-        (Waits | Idle, told) => assert_eq!(told, &Ok(()), "{sql}"),
+    let reported = session.rows(sql).map(drop).map_err(|why| why.chain());
+    match (fate, &reported) {
+        (Waits | Idle, reported) => assert_eq!(reported, &Ok(()), "{sql}"),
         (Refused, Err(why)) => assert!(is_refusal(why), "{sql}: {why}"),
         (Once, Err(why)) => assert!(why.contains("waits once"), "{sql}: {why}"),
         (_, Ok(())) => panic!("{sql} was done"),

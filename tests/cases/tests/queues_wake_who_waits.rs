@@ -15,7 +15,7 @@ fn in_each_form() {
         the_first_table_that_has_a_row_gives_it(queues);
         conditions_on_one_table_are_priorities(queues);
         those_who_wait_for_other_rows_sleep_on(queues);
-        a_column_behind_a_text_is_asked_and_ids_go_on(queues);
+        a_column_behind_a_text_is_asked_and_ids_continue(queues);
         rows_that_a_source_sent_before_are_passed_over(queues);
         waiting_and_reading_are_one_statement(queues);
     });
@@ -88,8 +88,11 @@ fn only_rows_that_are_asked_for(queues: &dyn Queues) {
         queues.abort(&mut session).unwrap();
     }
     for wrong in ["t:nothing = 1", "t:id >", "t:id = 'x"] {
-        let told = queues.wait(&mut session, &[wrong], 0.0);
-        assert!(matches!(told, Err(_) | Ok(None)), "{wrong}: {told:?}");
+        let reported = queues.wait(&mut session, &[wrong], 0.0);
+        assert!(
+            matches!(reported, Err(_) | Ok(None)),
+            "{wrong}: {reported:?}"
+        );
     }
 }
 
@@ -128,21 +131,21 @@ fn a_row_has_one_owner_and_comes_back_when_that_one_goes(queues: &dyn Queues) {
     thread::scope(|scope| {
         let waits = |mut session: Session| {
             scope.spawn(move || {
-                let told = queues.wait(&mut session, &["t"], 60.0);
-                (told, ids(&mut session, "t"), session)
+                let reported = queues.wait(&mut session, &["t"], 60.0);
+                (reported, ids(&mut session, "t"), session)
             })
         };
         let waiting = waits(queues.open("owners"));
         queues.until_waiting(&mut one, "t", 1);
         queues.abort(&mut other).unwrap();
-        let (told, found, mut first) = waiting.join().unwrap();
-        assert_eq!((told, found), (Ok(Some(1)), vec![1]));
+        let (reported, found, mut first) = waiting.join().unwrap();
+        assert_eq!((reported, found), (Ok(Some(1)), vec![1]));
         assert_eq!(take(queues, &mut other, &["t"]), (1, 2));
         let waiting = waits(queues.open("owners"));
         queues.until_waiting(&mut one, "t", 1);
         drop(other);
-        let (told, found, _) = waiting.join().unwrap();
-        assert_eq!((told, found), (Ok(Some(1)), vec![2]));
+        let (reported, found, _) = waiting.join().unwrap();
+        assert_eq!((reported, found), (Ok(Some(1)), vec![2]));
         queues.end(&mut first).unwrap();
     });
     until("what that one had is back", || ids(&mut one, "t") == [2]);
@@ -179,9 +182,9 @@ fn the_first_table_that_has_a_row_gives_it(queues: &dyn Queues) {
         for (place, name) in [(3, "c"), (1, "a"), (2, "b")] {
             let mut waits = queues.open("several");
             let waiting = scope.spawn(move || {
-                let told = queues.wait(&mut waits, &all, 60.0);
+                let reported = queues.wait(&mut waits, &all, 60.0);
                 queues.end(&mut waits).unwrap();
-                told
+                reported
             });
             for each in ["a", "b", "c"] {
                 queues.until_waiting(&mut session, each, 1);
@@ -228,10 +231,10 @@ fn those_who_wait_for_other_rows_sleep_on(queues: &dyn Queues) {
         let waits = |what: &'static str| {
             let mut waits = queues.open("sleepers");
             scope.spawn(move || {
-                let told = queues.wait(&mut waits, &[what], 60.0);
+                let reported = queues.wait(&mut waits, &[what], 60.0);
                 let found = ids(&mut waits, "t");
                 queues.end(&mut waits).unwrap();
-                (told, found)
+                (reported, found)
             })
         };
         let (low, high) = (waits("t:priority < 10"), waits("t:priority >= 10"));
@@ -247,10 +250,10 @@ fn those_who_wait_for_other_rows_sleep_on(queues: &dyn Queues) {
         session.run("DELETE FROM t").unwrap();
         let mut waits = queues.open("sleepers");
         let both = scope.spawn(move || {
-            let told = queues.wait(&mut waits, &["t:priority=9", "t:priority=0"], 60.0);
+            let reported = queues.wait(&mut waits, &["t:priority=9", "t:priority=0"], 60.0);
             let found = ids(&mut waits, "t");
             queues.end(&mut waits).unwrap();
-            (told, found)
+            (reported, found)
         });
         until("it waits", || queues.stat(&mut session, "t", "waiters") > 0);
         let sql = "INSERT INTO t VALUES (1, 0, ''), (2, 9, ''), (3, 0, '')";
@@ -261,7 +264,7 @@ fn those_who_wait_for_other_rows_sleep_on(queues: &dyn Queues) {
 }
 
 /// Q4M's has 22011 checks; 300 rows with a compaction after each hundred are its shape.
-fn a_column_behind_a_text_is_asked_and_ids_go_on(queues: &dyn Queues) {
+fn a_column_behind_a_text_is_asked_and_ids_continue(queues: &dyn Queues) {
     let mut session = queues.open("behind");
     let mut other = queues.open("behind");
     let columns = "what BLOB NOT NULL, id INT NOT NULL";

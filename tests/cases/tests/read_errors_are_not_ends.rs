@@ -38,9 +38,12 @@ fn reads_of_the_loader(evenkeel: &Evenkeel) -> u32 {
 
 /// It may be the repository that could not be read. That a page fails its checksum is what comes of
 /// taking for its content what was not read: not the same, for other files have no checksum.
-fn assert_failed_to_read(ended: &Ended, told: &str) {
-    assert!(matches!(ended.code, Some(1 | 4)), "{told}: {ended:?}");
-    assert!(!ended.message().contains("corrupt"), "{told}: {ended:?}");
+fn assert_failed_to_read(ended: &Ended, reported: &str) {
+    assert!(matches!(ended.code, Some(1 | 4)), "{reported}: {ended:?}");
+    assert!(
+        !ended.message().contains("corrupt"),
+        "{reported}: {ended:?}"
+    );
 }
 
 #[test]
@@ -51,14 +54,14 @@ fn at_any_read() {
     let loader = reads_of_the_loader(&evenkeel);
     for fault in ["error=EIO", "retval=0"] {
         for number in [1, 2, 5, 11, 24, 50] {
-            let told = format!("{fault}, read {number}");
+            let reported = format!("{fault}, read {number}");
             let ended = injected(&command, &format!("{fault}:when={}", loader + number));
-            assert_failed_to_read(&ended, &told);
+            assert_failed_to_read(&ended, &reported);
             assert!(
                 site.restore(None, "none").is_err(),
-                "{told}: a generation exists"
+                "{reported}: a generation exists"
             );
-            site.assert_clean(&told);
+            site.assert_clean(&reported);
         }
     }
     // Reads that are interrupted are only made again.

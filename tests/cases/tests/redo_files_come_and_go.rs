@@ -51,8 +51,8 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
     let request = site.request(snapshot);
     let ahead = ahead_of_ledger(site.running());
     for round in 1..=rounds("images beside redo files", 2, 12) {
-        let told = format!("round {round}");
-        go_round(&site, &request, ahead, &told);
+        let reported = format!("round {round}");
+        go_round(&site, &request, ahead, &reported);
     }
     drop(flood);
 }
@@ -60,13 +60,13 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
 /// One image: it starts, it has what was committed when it was frozen, and no more or less of it
 /// than its binary log says. Data without its redo would lack the last transfers, or have pages
 /// from a future that its log knows nothing of.
-fn go_round(site: &Site, request: &BackupRequest, ahead: i64, told: &str) {
+fn go_round(site: &Site, request: &BackupRequest, ahead: i64, reported: &str) {
     let copy = site.fs.join("copy");
     let traffic = site.rush(2);
     traffic.wait_for(20);
     let before = traffic.marks();
-    let image =
-        hold(request, quiet(&Cancel::new())).unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+    let image = hold(request, quiet(&Cancel::new()))
+        .unwrap_or_else(|e| panic!("{reported}: {}", e.chain()));
     let after = traffic.marks();
     // What reads the live files instead of the frozen ones finds these.
     traffic.wait_for(5);
@@ -78,14 +78,14 @@ fn go_round(site: &Site, request: &BackupRequest, ahead: i64, told: &str) {
     let state = site.bank.check(&mut session);
     state
         .and_then(|state| state.check_between(&before, &after))
-        .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        .unwrap_or_else(|e| panic!("{reported}: {}", e.chain()));
     assert_eq!(
         ahead_of_ledger(&running),
         ahead,
-        "{told}: as many transfers as in the binary log"
+        "{reported}: as many transfers as in the binary log"
     );
     let log = running.log_tail(usize::MAX);
-    assert!(!log.contains("in the future"), "{told}: {log}");
+    assert!(!log.contains("in the future"), "{reported}: {log}");
     drop(session);
     running.kill();
     fs::remove_dir_all(&copy).expect("the copy goes");

@@ -178,16 +178,16 @@ fn seeds(server: TestServer, fs: LoopFs, by: By, flags: &[&str]) {
     let case = Case::of_a_replica(server, fs, by, &workers);
     let (done, restored) = case.back_up_and_restore(flags);
     wait_until_it_applies(case.site.running());
-    let told = &done.answer["source_coordinates"][0];
-    assert_eq!(told["host"], "127.0.0.1", "{done:?}");
-    assert_eq!(told["port"], case.source().port().unwrap(), "{done:?}");
+    let reported = &done.answer["source_coordinates"][0];
+    assert_eq!(reported["host"], "127.0.0.1", "{done:?}");
+    assert_eq!(reported["port"], case.source().port().unwrap(), "{done:?}");
     let stopped = flags.contains(&"--stop-applier");
-    assert_eq!(told["binlog_file"].is_string(), stopped, "{done:?}");
-    assert_eq!(told["binlog_position"].is_u64(), stopped, "{done:?}");
+    assert_eq!(reported["binlog_file"].is_string(), stopped, "{done:?}");
+    assert_eq!(reported["binlog_position"].is_u64(), stopped, "{done:?}");
     match (by, case.site.server.binary.flavour) {
-        (By::Gtid, _) => assert!(told["gtid"].is_string(), "{done:?}"),
+        (By::Gtid, _) => assert!(reported["gtid"].is_string(), "{done:?}"),
         // It may have received more than it applied.
-        (By::Position, Flavour::MariaDb) => assert_eq!(told["gtid"], Value::Null, "{done:?}"),
+        (By::Position, Flavour::MariaDb) => assert_eq!(reported["gtid"], Value::Null, "{done:?}"),
         // MySQL 9 has GTIDs also where they are not asked for.
         (By::Position, Flavour::MySql) => {}
     }
@@ -292,9 +292,9 @@ fn by_position_as_it_goes() {
         let case = Case::of_a_replica(server, LoopFs::xfs(4 * GIB), By::Position, &workers);
         let (done, restored) = case.back_up_and_restore(&[]);
         assert!(done.said.contains("--stop-applier"), "{done:?}");
-        let told = &done.answer["source_coordinates"][0];
-        assert_eq!(told["binlog_file"], Value::Null, "{done:?}");
-        assert_eq!(told["positioning"], "file", "{done:?}");
+        let reported = &done.answer["source_coordinates"][0];
+        assert_eq!(reported["binlog_file"], Value::Null, "{done:?}");
+        assert_eq!(reported["positioning"], "file", "{done:?}");
         assert_eq!(restored.answer["replica"], Value::Null, "{restored:?}");
     }
 }
@@ -380,8 +380,8 @@ fn an_account_that_may_not_look_backs_up_all_the_same() {
 fn by_position_as_it_goes_under_a_read_lock() {
     let case = Case::of_a_replica(mysql_8_0_15(), LoopFs::xfs(4 * GIB), By::Position, &[]);
     let (done, restored) = case.back_up_and_restore(&["--lock=ftwrl"]);
-    let told = &done.answer["source_coordinates"][0];
-    assert!(told["binlog_file"].is_string(), "{done:?}");
+    let reported = &done.answer["source_coordinates"][0];
+    assert!(reported["binlog_file"].is_string(), "{done:?}");
     let new = case.seed(&restored.answer["replica"]);
     case.check(&new);
 }

@@ -14,14 +14,14 @@ use std::process::Command;
 const MIB: usize = 1 << 20;
 
 /// A repository here that grows, and a store.
-struct Ground {
+struct Fixture {
     bucket: Bucket,
     image: Image,
     here: String,
     kept: Vec<Vec<u8>>,
 }
 
-impl Ground {
+impl Fixture {
     fn new() -> Self {
         let image = Image::default();
         Self {
@@ -107,19 +107,19 @@ fn numbers(ended: &Ended) -> Vec<u64> {
 
 #[test]
 fn from_place_to_place() {
-    let mut ground = Ground::new();
+    let mut fixture = Fixture::new();
     let far = FarHost::start(&[]);
-    ground.grow(&[]);
-    ground.grow(&[]);
+    fixture.grow(&[]);
+    fixture.grow(&[]);
     let (url, disk, there) = (
-        ground.bucket.repository(),
-        ground.place("disk"),
-        ground.place("there"),
+        fixture.bucket.repository(),
+        fixture.place("disk"),
+        fixture.place("there"),
     );
     for expected in [vec![1, 2], vec![3]] {
-        let way = |from: &str, to: &str| ground.copy(from, to, &[]);
+        let way = |from: &str, to: &str| fixture.copy(from, to, &[]);
         let ways = [
-            way(&ground.here, &url),
+            way(&fixture.here, &url),
             way(&url, &disk),
             far.over(way(&disk, &there), 60),
         ];
@@ -132,11 +132,11 @@ fn from_place_to_place() {
             assert!(sent < most * MIB as u64, "{ended:?}");
         }
         for copy in [&url, &disk, &there] {
-            ground.assert_same(copy);
+            fixture.assert_same(copy);
         }
         far.assert_clean("after a copy");
-        if ground.kept.len() == 2 {
-            ground.grow(&[]);
+        if fixture.kept.len() == 2 {
+            fixture.grow(&[]);
         }
     }
     // For people too.
@@ -147,19 +147,19 @@ fn from_place_to_place() {
 }
 
 #[test]
-fn a_killed_copy_goes_on() {
-    let mut ground = Ground::new();
-    ground.grow(&[]);
-    ground.grow(&[]);
+fn a_killed_copy_resumes() {
+    let mut fixture = Fixture::new();
+    fixture.grow(&[]);
+    fixture.grow(&[]);
     let all = COPY
         .into_iter()
         .chain(["copy::object_sent#2", "copy::object_sent#5"]);
     for (number, point) in all.enumerate() {
-        let to = ground.place(&format!("killed-{number}"));
-        let command = || ground.copy(&ground.here, &to, &["--threads=1"]);
+        let to = fixture.place(&format!("killed-{number}"));
+        let command = || fixture.copy(&fixture.here, &to, &["--threads=1"]);
         let ended = run(killed_at(command(), point));
         assert_eq!(ended.signal, Some(9), "{point}: {ended:?}");
-        let verified = run(ground.bucket.command(&["verify", "--all", &to]));
+        let verified = run(fixture.bucket.command(&["verify", "--all", &to]));
         assert_eq!(verified.code, Some(0), "{point}: {verified:?}");
         let ended = done(command());
         let kept = ended.answer["bytes_kept"].as_u64().expect("bytes");
@@ -170,111 +170,114 @@ fn a_killed_copy_goes_on() {
             "copy::manifests_sent" => assert!(kept > 20 << 20 && sent < MIB as u64, "{ended:?}"),
             _ => assert!(kept > 0, "{point}: {ended:?}"),
         }
-        ground.assert_same(&to);
+        fixture.assert_same(&to);
     }
     // Block by block, generations that were whole stay, and a backup heals what was left.
-    let (key, recipient) = ground.identity("key");
-    let to = ground.place("sealed");
+    let (key, recipient) = fixture.identity("key");
+    let to = fixture.place("sealed");
     let flags = ["--encrypt-to", &recipient, "--identity", &key];
     for point in COPY_BLOCKS {
         let ended = run(killed_at(
-            ground.copy(&ground.here, &to, &flags),
+            fixture.copy(&fixture.here, &to, &flags),
             &format!("{point}#2"),
         ));
         assert_eq!(ended.signal, Some(9), "{point}: {ended:?}");
-        let verified = run(ground
+        let verified = run(fixture
             .bucket
             .command(&["verify", "--all", &to, "--identity", &key]));
         assert_eq!(verified.code, Some(0), "{point}: {verified:?}");
-        assert_eq!(numbers(&done(ground.copy(&ground.here, &to, &flags))), [2]);
-        ground.assert_held(&to, &["--identity", &key]);
+        assert_eq!(
+            numbers(&done(fixture.copy(&fixture.here, &to, &flags))),
+            [2]
+        );
+        fixture.assert_held(&to, &["--identity", &key]);
     }
 }
 
 #[test]
 fn trouble_on_the_way_passes() {
-    let mut ground = Ground::new();
+    let mut fixture = Fixture::new();
     let faults: [HttpFault; 5] = [Status(503), Status(429), Refused, AnswerLost, AnswerCut];
-    let url = ground.bucket.repository();
+    let url = fixture.bucket.repository();
     for (round, fault) in faults.into_iter().enumerate() {
-        ground.grow(&[]);
+        fixture.grow(&[]);
         let often = (0..400).map(|at| (at % 3 == 0 || at % 7 == 1).then_some(fault));
-        ground.bucket.way.inject(often);
-        let command = ground.copy(&ground.here, &url, &[]);
-        let ended = done(ground.bucket.by_the_way(command));
+        fixture.bucket.way.inject(often);
+        let command = fixture.copy(&fixture.here, &url, &[]);
+        let ended = done(fixture.bucket.by_the_way(command));
         assert_eq!(numbers(&ended), [round as u64 + 1], "{fault:?}");
-        let back = ground.place(&format!("again-{round}"));
+        let back = fixture.place(&format!("again-{round}"));
         let ended = done(
-            ground
+            fixture
                 .bucket
-                .by_the_way(ground.copy(&url, &back, &["--last=1"])),
+                .by_the_way(fixture.copy(&url, &back, &["--last=1"])),
         );
         assert_eq!(numbers(&ended), [round as u64 + 1], "{fault:?}");
-        ground.bucket.way.forget();
-        let verified = run(ground.bucket.command(&["verify", "--all", &back]));
+        fixture.bucket.way.forget();
+        let verified = run(fixture.bucket.command(&["verify", "--all", &back]));
         assert_eq!(verified.code, Some(0), "{fault:?}: {verified:?}");
     }
-    ground.assert_same(&url);
+    fixture.assert_same(&url);
     // A store that says no for good fails the copy, and harms nothing.
-    ground.grow(&[]);
+    fixture.grow(&[]);
     for after in [0, 4, 8, 12] {
-        ground.bucket.way.inject((0..after).map(|_| None));
-        ground.bucket.way.always(Some(Status(403)));
-        let ended = run(ground
+        fixture.bucket.way.inject((0..after).map(|_| None));
+        fixture.bucket.way.always(Some(Status(403)));
+        let ended = run(fixture
             .bucket
-            .by_the_way(ground.copy(&ground.here, &url, &[])));
+            .by_the_way(fixture.copy(&fixture.here, &url, &[])));
         assert_eq!(ended.code, Some(14), "after {after}: {ended:?}");
-        ground.bucket.way.forget();
-        ground.bucket.way.always(None);
+        fixture.bucket.way.forget();
+        fixture.bucket.way.always(None);
     }
-    assert_eq!(numbers(&done(ground.copy(&ground.here, &url, &[]))), [6]);
-    ground.assert_same(&url);
+    assert_eq!(numbers(&done(fixture.copy(&fixture.here, &url, &[]))), [6]);
+    fixture.assert_same(&url);
 }
 
 #[test]
 fn with_other_keys() {
-    let mut ground = Ground::new();
-    let (ours, recipient) = ground.identity("ours");
-    let (theirs, other) = ground.identity("theirs");
-    let (open, url) = (["--identity", ours.as_str()], ground.bucket.repository());
-    let clear = ground.place("clear");
+    let mut fixture = Fixture::new();
+    let (ours, recipient) = fixture.identity("ours");
+    let (theirs, other) = fixture.identity("theirs");
+    let (open, url) = (["--identity", ours.as_str()], fixture.bucket.repository());
+    let clear = fixture.place("clear");
     for round in 1..=2 {
         let mut flags = open.to_vec();
         if round == 1 {
             flags.extend(["--encrypt-to", &recipient]);
         }
-        ground.grow(&flags);
+        fixture.grow(&flags);
         // As it is: whoever carries it needs no key.
-        let disk = ground.place("disk");
-        let ended = done(ground.copy(&ground.here, &disk, &[]));
+        let disk = fixture.place("disk");
+        let ended = done(fixture.copy(&fixture.here, &disk, &[]));
         assert_eq!(numbers(&ended), [round], "{ended:?}");
-        ground.assert_held(&disk, &open);
+        fixture.assert_held(&disk, &open);
         // For others; in clear, if that is said.
         let both = ["--identity", &ours, "--identity", &theirs];
         let mut flags = both.to_vec();
         if round == 1 {
             flags.extend(["--encrypt-to", &other]);
         }
-        let ended = done(ground.copy(&ground.here, &url, &flags));
+        let ended = done(fixture.copy(&fixture.here, &url, &flags));
         assert_eq!(ended.answer["way"], "blocks");
         assert_eq!(
             ended.answer["copied"],
             json!([{"generation": round, "becomes": round}])
         );
-        ground.assert_held(&url, &["--identity", &theirs]);
+        fixture.assert_held(&url, &["--identity", &theirs]);
         let in_clear = [open[0], open[1], "--decrypt"];
-        done(ground.copy(&ground.here, &clear, &in_clear));
-        ground.assert_held(&clear, &[]);
-        let was = ground.generations(&ground.here, &open);
-        let is = ground.generations(&clear, &[]);
+        done(fixture.copy(&fixture.here, &clear, &in_clear));
+        fixture.assert_held(&clear, &[]);
+        let was = fixture.generations(&fixture.here, &open);
+        let is = fixture.generations(&clear, &[]);
         for field in ["created", "kind", "source", "bytes_logical", "files"] {
             let of = |all: &Value| all[round as usize - 1][field].clone();
             assert_eq!(of(&was), of(&is), "{field}");
         }
     }
-    let before = ground.generations(&clear, &[]);
-    ground.grow(&open);
-    let ended = run(ground.copy(&ground.here, &clear, &open));
+    let before = fixture.generations(&clear, &[]);
+    fixture.grow(&open);
+    let ended = run(fixture.copy(&fixture.here, &clear, &open));
     assert_eq!(ended.code, Some(12), "{ended:?}");
-    assert_eq!(ground.generations(&clear, &[]), before);
+    assert_eq!(fixture.generations(&clear, &[]), before);
 }

@@ -38,10 +38,10 @@ fn that_of_the_target_and_of_a_root_elsewhere() {
         .insert("redo".to_owned(), small.join("redo"));
     let error = restore(&request, quiet(&Cancel::new())).unwrap_err();
     assert_eq!(error.kind().exit_code(), 14, "{}", error.chain());
-    let told = error.to_string();
+    let reported = error.to_string();
     assert!(
-        told.contains("redo needs") && told.contains(&*small.path().to_string_lossy()),
-        "{told}"
+        reported.contains("redo needs") && reported.contains(&*small.path().to_string_lossy()),
+        "{reported}"
     );
     assert!(error.hints()[0].contains("--map-root redo="), "{error}");
     assert_eq!(

@@ -84,7 +84,7 @@ fn strange(directory: &Path) -> String {
 }
 
 #[test]
-fn the_owner_goes_on() {
+fn the_owner_continues() {
     let theirs = Theirs::new();
     assert_eq!(theirs.by_owner(&theirs.backup()).generation(), 1);
     fs::write(&theirs.image, vec![8; 1 << 20]).unwrap();

@@ -121,7 +121,7 @@ fn assert_proved(ended: &Ended, names: &[&str]) {
 }
 
 #[test]
-fn mariadb_is_backed_up_in_every_way_and_who_fails_is_told() {
+fn mariadb_is_backed_up_in_every_way_and_who_fails_is_reported() {
     let (server, scratch) = (mariadb_10_11(), Scratch::new());
     let (work, page) = (scratch.join("w"), scratch.join("page.html"));
     let plot = scratch.join("left über.svg");

@@ -92,13 +92,13 @@ fn small_transactions(running: &Running, scratch: &Scratch) {
         (&["--mode", "write-only", "--text"], 6.0),
         (&["--mode", "point-select", "--text"], 1.0),
     ] {
-        let told = oltp(running, words);
+        let reported = oltp(running, words);
         assert_eq!(
-            number(&told["statements_per_transaction"]),
+            number(&reported["statements_per_transaction"]),
             statements,
-            "{told}"
+            "{reported}"
         );
-        assert_eq!(number(&told["failed"]), 0.0, "{told}");
+        assert_eq!(number(&reported["failed"]), 0.0, "{reported}");
     }
     let old = oltp(running, &["--compat", "0.4"]);
     let requests = number(&old["requests_per_s"]) / number(&old["transactions_per_s"]);
@@ -355,7 +355,7 @@ fn a_server_that_restarts_is_waited_for() {
 }
 
 #[test]
-fn a_load_goes_on_when_there_is_room_again() {
+fn a_load_resumes_when_there_is_room_again() {
     let disk = LoopFs::ext4(300 << 20);
     let server = mysql_5_7_22();
     let args = [
@@ -370,9 +370,9 @@ fn a_load_goes_on_when_there_is_room_again() {
     let load = ["oltp", "load", "--table-size", "150000", "--threads", "2"];
     let full = run(bench(&running, &load));
     // Servers say that the table is full, or end themselves for lack of space at a COMMIT.
-    let told = full.message();
-    let is_told = told.contains("is full") || told.contains("lost the connection");
-    assert!(matches!(full.code, Some(1 | 13)) && is_told, "{full:?}");
+    let reported = full.message();
+    let is_reported = reported.contains("is full") || reported.contains("lost the connection");
+    assert!(matches!(full.code, Some(1 | 13)) && is_reported, "{full:?}");
     let hints = full.answer["hints"].to_string();
     assert!(hints.contains("resumes with what is missing"), "{full:?}");
     fs::remove_file(&ballast).unwrap();

@@ -12,13 +12,13 @@ use std::process::{Command, Stdio};
 const MIB: usize = 1 << 20;
 
 /// A file that is backed up into a bucket.
-struct Ground {
+struct Fixture {
     bucket: Bucket,
     image: Image,
     url: String,
 }
 
-impl Ground {
+impl Fixture {
     fn new() -> Self {
         let bucket = Bucket::start(env!("CARGO_BIN_EXE_evenkeel-under-test"));
         Self {
@@ -44,7 +44,7 @@ impl Ground {
 
 #[test]
 fn trouble_on_the_way_passes() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let faults: [HttpFault; 7] = [
         Status(500),
         Status(503),
@@ -57,100 +57,100 @@ fn trouble_on_the_way_passes() {
     let mut kept = Vec::new();
     // Each fault at every other request, then at each; a few in a row.
     for (round, fault) in (1..).zip(faults) {
-        kept.push(ground.image.write(11 * MIB, round));
-        let before = ground.bucket.way.requests();
+        kept.push(fixture.image.write(11 * MIB, round));
+        let before = fixture.bucket.way.requests();
         let often = (0..400).map(|at| (at % 3 == 0 || at % 7 == 1).then_some(fault));
-        ground.bucket.way.inject(often);
-        let ended = run(ground.bucket.by_the_way(ground.backup()));
+        fixture.bucket.way.inject(often);
+        let ended = run(fixture.bucket.by_the_way(fixture.backup()));
         assert_eq!(ended.code, Some(0), "{fault:?}: {ended:?}");
         assert_eq!(ended.answer["generation"], round, "{fault:?}: {ended:?}");
         assert!(
-            ground.bucket.way.requests() > before + 5,
+            fixture.bucket.way.requests() > before + 5,
             "it went that way"
         );
-        ground.bucket.way.forget();
+        fixture.bucket.way.forget();
     }
-    ground.assert_whole(&kept);
+    fixture.assert_whole(&kept);
 }
 
 #[test]
 fn a_store_that_says_no_is_believed() {
-    let ground = Ground::new();
-    let bytes = ground.image.write(2 * MIB, 1);
-    assert_eq!(run(ground.backup()).generation(), 1);
-    let _ = ground.image.write(2 * MIB, 2);
+    let fixture = Fixture::new();
+    let bytes = fixture.image.write(2 * MIB, 1);
+    assert_eq!(run(fixture.backup()).generation(), 1);
+    let _ = fixture.image.write(2 * MIB, 2);
     // Somewhere in the middle, and for good: what the run did until then is not a generation.
     for after in [0, 3, 6, 9, 12] {
-        ground.bucket.way.inject((0..after).map(|_| None));
-        ground.bucket.way.always(Some(Status(403)));
-        let ended = run(ground.bucket.by_the_way(ground.backup()));
+        fixture.bucket.way.inject((0..after).map(|_| None));
+        fixture.bucket.way.always(Some(Status(403)));
+        let ended = run(fixture.bucket.by_the_way(fixture.backup()));
         assert_eq!(ended.code, Some(14), "after {after}: {ended:?}");
         assert!(ended.message().len() < 1000, "{ended:?}");
-        ground.bucket.way.forget();
-        ground.bucket.way.always(None);
+        fixture.bucket.way.forget();
+        fixture.bucket.way.always(None);
     }
-    ground.assert_whole(&[bytes]);
+    fixture.assert_whole(&[bytes]);
 }
 
 #[test]
 fn a_killed_run_is_healed_by_the_next() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let mut kept = Vec::new();
     let points = ["backup::frozen", "backup::stored", "backup::committed"];
     for (round, point) in (1..).zip(points) {
-        let bytes = ground.image.write(10 * MIB, round);
-        let ended = run(killed_at(ground.backup(), point));
+        let bytes = fixture.image.write(10 * MIB, round);
+        let ended = run(killed_at(fixture.backup(), point));
         assert_eq!(ended.signal, Some(9), "{point}: {ended:?}");
         if point == "backup::committed" {
             kept.push(bytes);
         }
-        kept.push(ground.image.write(10 * MIB, 100 + round));
+        kept.push(fixture.image.write(10 * MIB, 100 + round));
         // Its lock, too: it does not wait for a lease to end.
-        let next = run(ground.backup());
+        let next = run(fixture.backup());
         assert_eq!(next.code, Some(0), "{point}: {next:?}");
     }
-    ground.assert_whole(&kept);
+    fixture.assert_whole(&kept);
 }
 
 #[test]
 fn of_two_runs_one_waits() {
-    let ground = Ground::new();
-    let bytes = ground.image.write(MIB, 1);
-    assert_eq!(run(ground.backup()).generation(), 1);
-    let _ = ground.image.write(20 * MIB, 2);
-    let slow = ground.bucket.by_the_way(ground.backup());
-    ground.bucket.way.always(Some(Slow(300)));
+    let fixture = Fixture::new();
+    let bytes = fixture.image.write(MIB, 1);
+    assert_eq!(run(fixture.backup()).generation(), 1);
+    let _ = fixture.image.write(20 * MIB, 2);
+    let slow = fixture.bucket.by_the_way(fixture.backup());
+    fixture.bucket.way.always(Some(Slow(300)));
     let mut first = { slow }
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let before = ground.bucket.way.requests();
+    let before = fixture.bucket.way.requests();
     evenkeel_testkit::until("the first run has its lock", || {
-        ground.bucket.way.requests() > before + 6
+        fixture.bucket.way.requests() > before + 6
     });
-    let second = run(ground.backup());
+    let second = run(fixture.backup());
     assert_eq!(second.code, Some(11), "{second:?}");
-    ground.bucket.way.always(None);
+    fixture.bucket.way.always(None);
     assert!(first.wait().unwrap().success());
-    let second = fs::read(ground.image.path()).unwrap();
-    ground.assert_whole(&[bytes, second]);
+    let second = fs::read(fixture.image.path()).unwrap();
+    fixture.assert_whole(&[bytes, second]);
 }
 
 #[test]
 fn wrong_credentials_and_places_say_so() {
-    let ground = Ground::new();
-    let _ = ground.image.write(1000, 1);
-    let mut wrong = ground.backup();
+    let fixture = Fixture::new();
+    let _ = fixture.image.write(1000, 1);
+    let mut wrong = fixture.backup();
     wrong.env("AWS_SECRET_ACCESS_KEY", "wrong");
     let ended = run(wrong);
     assert_eq!(ended.code, Some(14), "{ended:?}");
     assert!(!ended.said.contains("wrong\""), "no secrets: {ended:?}");
-    let mut nowhere = ground
+    let mut nowhere = fixture
         .bucket
         .command(&["generations", "s3://no-such-bucket/x"]);
     nowhere.env("AWS_REGION", "us-east-1");
     assert_eq!(run(nowhere).code, Some(10));
-    let unknown = run(ground.bucket.command(&["generations", "ftp://host/x"]));
+    let unknown = run(fixture.bucket.command(&["generations", "ftp://host/x"]));
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
 }

@@ -8,7 +8,7 @@ use evenkeel_cases::program::{Ended, run};
 const MIB: usize = 1 << 20;
 
 /// A store with two generations, and what they hold.
-fn ground() -> (Bucket, Image, Vec<Vec<u8>>) {
+fn fixture() -> (Bucket, Image, Vec<Vec<u8>>) {
     let bucket = Bucket::start(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let image = Image::default();
     let mut kept = Vec::new();
@@ -30,7 +30,7 @@ fn backup(bucket: &Bucket, image: &Image) -> Ended {
 
 #[test]
 fn readers_need_not_write() {
-    let (bucket, image, kept) = ground();
+    let (bucket, image, kept) = fixture();
     let url = bucket.repository();
     let reading = |words: &[&str]| bucket.only_reading(bucket.command(words));
     image.assert_held(&reading, &url, &kept);
@@ -56,7 +56,7 @@ fn readers_need_not_write() {
 
 #[test]
 fn what_may_not_be_removed_is_in_nobodys_way() {
-    let (bucket, image, mut kept) = ground();
+    let (bucket, image, mut kept) = fixture();
     let url = bucket.repository();
     let go = |words: &[&str]| run(bucket.by_the_way(bucket.command(words)));
     bucket.way.forbid(Some("DELETE"));
@@ -94,8 +94,8 @@ fn what_may_not_be_removed_is_in_nobodys_way() {
 }
 
 #[test]
-fn rewritten_packs_go_where_they_are_told() {
-    let (bucket, _image, _) = ground();
+fn rewritten_packs_go_where_they_are_reported() {
+    let (bucket, _image, _) = fixture();
     let url = bucket.repository();
     let go = |words: &[&str]| {
         let ended = run(bucket.by_the_way(bucket.command(words)));

@@ -83,15 +83,20 @@ impl Case {
     }
 
     #[track_caller]
-    fn assert_nothing(&self, told: &str) {
-        until(&format!("{told}: the tool is gone"), || !self.tool_lives());
-        until(&format!("{told}: no client of the tool is left"), || {
-            let mut session = self.site.running().session().unwrap();
-            let sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'root'";
-            session.value(sql).unwrap().as_deref() == Some("1")
+    fn assert_nothing(&self, reported: &str) {
+        until(&format!("{reported}: the tool is gone"), || {
+            !self.tool_lives()
         });
-        self.site.assert_clean(told);
-        assert_eq!(self.generations(), 0, "{told}");
+        until(
+            &format!("{reported}: no client of the tool is left"),
+            || {
+                let mut session = self.site.running().session().unwrap();
+                let sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'root'";
+                session.value(sql).unwrap().as_deref() == Some("1")
+            },
+        );
+        self.site.assert_clean(reported);
+        assert_eq!(self.generations(), 0, "{reported}");
         let _ = fs::remove_file(self.site.fs.join("pid"));
     }
 }

@@ -31,15 +31,15 @@ fn tear(site: &Site, page: u32) {
     file.sync_all().expect("sync");
 }
 
-fn one(ended: &Ended, told: &str) -> Value {
+fn one(ended: &Ended, reported: &str) -> Value {
     let findings = ended.answer["findings"].as_array().expect("findings");
-    assert_eq!(findings.len(), 1, "{told}: {findings:#?}");
+    assert_eq!(findings.len(), 1, "{reported}: {findings:#?}");
     findings[0].clone()
 }
 
 fn case(server: TestServer) {
     let mut site = Site::start(server, LoopFs::xfs(4 << 30), 100, &[]);
-    let told = site.server.name;
+    let reported = site.server.name;
     let mut session = site.running().session().expect("a session");
     make_copied(&mut session);
     let page = page_with_a_copy(&site.fs.join("data"), &victim(&site));
@@ -49,18 +49,18 @@ fn case(server: TestServer) {
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
 
     let torn = check_stopped(&evenkeel, &site, &[]);
-    assert_eq!(torn.code, Some(0), "{told}: {torn:?}");
+    assert_eq!(torn.code, Some(0), "{reported}: {torn:?}");
     let answer = &torn.answer;
     assert_eq!(
         (&answer["pages_torn"], &answer["pages_damaged"]),
         (&1.into(), &0.into()),
-        "{told}: {answer:#}"
+        "{reported}: {answer:#}"
     );
-    let finding = one(&torn, told);
-    assert_eq!(finding["severity"], "torn", "{told}: {finding:#}");
-    assert_eq!(finding["file"], VICTIM, "{told}");
-    assert_eq!(finding["page"], page, "{told}");
-    assert_eq!(finding["table"], "bank.victim", "{told}");
+    let finding = one(&torn, reported);
+    assert_eq!(finding["severity"], "torn", "{reported}: {finding:#}");
+    assert_eq!(finding["file"], VICTIM, "{reported}");
+    assert_eq!(finding["page"], page, "{reported}");
+    assert_eq!(finding["table"], "bank.victim", "{reported}");
 
     // Without the copies it is damage.
     let wholes: Vec<_> = [site.fs.join("data/ibdata1")]
@@ -78,8 +78,8 @@ fn case(server: TestServer) {
         fs::write(path, bare).expect("write");
     }
     let damaged = check_stopped(&evenkeel, &site, &[]);
-    assert_eq!(damaged.code, Some(4), "{told}: {damaged:?}");
-    assert_eq!(one(&damaged, told)["severity"], "damage", "{told}");
+    assert_eq!(damaged.code, Some(4), "{reported}: {damaged:?}");
+    assert_eq!(one(&damaged, reported)["severity"], "damage", "{reported}");
     for (whole, path) in &wholes {
         fs::write(path, whole).expect("write");
     }
@@ -89,12 +89,16 @@ fn case(server: TestServer) {
     let mut session = site.running().session().expect("a session");
     let count = "SELECT COUNT(*) FROM bank.victim WHERE name = REPEAT('b', 150)";
     let rows = session.value(count).expect("rows");
-    assert_eq!(rows.as_deref(), Some("256"), "{told}");
+    assert_eq!(rows.as_deref(), Some("256"), "{reported}");
     drop(session);
     stop(&mut site);
     let repaired = check_stopped(&evenkeel, &site, &[]);
-    assert_eq!(repaired.code, Some(0), "{told}: {repaired:?}");
-    assert_eq!(repaired.answer["findings"], Value::Array(vec![]), "{told}");
+    assert_eq!(repaired.code, Some(0), "{reported}: {repaired:?}");
+    assert_eq!(
+        repaired.answer["findings"],
+        Value::Array(vec![]),
+        "{reported}"
+    );
 }
 
 #[test]

@@ -36,57 +36,60 @@ fn list(ended: &Ended, name: &str) -> Vec<Value> {
 }
 
 #[track_caller]
-fn assert_only_this_is_unread(ended: &Ended, told: &str) {
-    assert_eq!(ended.code, Some(3), "{told}: {ended:?}");
+fn assert_only_this_is_unread(ended: &Ended, reported: &str) {
+    assert_eq!(ended.code, Some(3), "{reported}: {ended:?}");
     let unread = list(ended, "files_unreadable");
-    assert_eq!(unread.len(), 1, "{told}: {unread:?}");
-    assert_eq!(unread[0]["file"], VICTIM, "{told}");
-    assert_eq!(list(ended, "findings"), Vec::<Value>::new(), "{told}");
+    assert_eq!(unread.len(), 1, "{reported}: {unread:?}");
+    assert_eq!(unread[0]["file"], VICTIM, "{reported}");
+    assert_eq!(list(ended, "findings"), Vec::<Value>::new(), "{reported}");
     let pages = ended.answer["pages_checked"].as_u64();
-    assert!(pages > Some(100), "{told}: {ended:?}");
+    assert!(pages > Some(100), "{reported}: {ended:?}");
 }
 
 fn checked(server: TestServer) {
     let mut site = start(server);
-    let told = site.server.name;
+    let reported = site.server.name;
     // A running server's file that was dropped between being listed and opened.
     let dropped = gone(&check_live(&evenkeel(), &site), &victim(&site));
-    assert_eq!(dropped.code, Some(0), "{told}: {dropped:?}");
-    assert_eq!(dropped.answer["files_vanished"], 1, "{told}: {dropped:?}");
+    assert_eq!(dropped.code, Some(0), "{reported}: {dropped:?}");
+    assert_eq!(
+        dropped.answer["files_vanished"], 1,
+        "{reported}: {dropped:?}"
+    );
     stop(&mut site);
     let data = site.fs.join("data");
     let check = stopped("check", &data, &["--threads", "1"]);
 
     // The first page is read, then many at once; of those each by itself.
     let bad = failing(&check, &victim(&site), "pread64", "error=EIO:when=2..6");
-    assert_eq!(bad.code, Some(4), "{told}: {bad:?}");
+    assert_eq!(bad.code, Some(4), "{reported}: {bad:?}");
     let findings = list(&bad, "findings");
     let pages: Vec<_> = findings.iter().map(|f| f["page"].as_u64()).collect();
     assert_eq!(
         pages,
         [0, 1, 2, 3].map(Some),
-        "{told}: and no page beside them: {findings:#?}"
+        "{reported}: and no page beside them: {findings:#?}"
     );
     for finding in &findings {
-        assert_eq!(finding["file"], VICTIM, "{told}");
-        assert_eq!(finding["what"], "unreadable", "{told}");
+        assert_eq!(finding["file"], VICTIM, "{reported}");
+        assert_eq!(finding["what"], "unreadable", "{reported}");
         let why = finding["why"].as_str().unwrap_or_default();
-        assert!(why.contains("Input/output error"), "{told}: {why}");
+        assert!(why.contains("Input/output error"), "{reported}: {why}");
     }
-    assert_eq!(bad.answer["pages_damaged"], 4, "{told}");
+    assert_eq!(bad.answer["pages_damaged"], 4, "{reported}");
 
-    assert_only_this_is_unread(&closed(&check, &victim(&site)), told);
-    assert_only_this_is_unread(&gone(&check, &victim(&site)), told);
+    assert_only_this_is_unread(&closed(&check, &victim(&site)), reported);
+    assert_only_this_is_unread(&gone(&check, &victim(&site)), reported);
     assert_eq!(
         run(check).code,
         Some(0),
-        "{told}: nothing was wrong with it"
+        "{reported}: nothing was wrong with it"
     );
 }
 
 fn warmed(server: TestServer) {
     let mut site = start(server);
-    let told = site.server.name;
+    let reported = site.server.name;
     site.kill();
     let data = site.fs.join("data");
     let prewarm = stopped("prewarm", &data, &["--reader", "threads"]);
@@ -95,25 +98,25 @@ fn warmed(server: TestServer) {
         failing(&prewarm, &table, "pread64", "error=EIO"),
         closed(&prewarm, &table),
     ] {
-        assert_eq!(ended.code, Some(3), "{told}: {ended:?}");
-        assert_eq!(ended.answer["unread_files"], 1, "{told}: {ended:?}");
+        assert_eq!(ended.code, Some(3), "{reported}: {ended:?}");
+        assert_eq!(ended.answer["unread_files"], 1, "{reported}: {ended:?}");
         let unread = list(&ended, "unread");
-        assert_eq!(unread[0]["path"], table.display().to_string(), "{told}");
+        assert_eq!(unread[0]["path"], table.display().to_string(), "{reported}");
         assert!(
             ended.answer["bytes_read"].as_u64() > Some(1 << 20),
-            "{told}"
+            "{reported}"
         );
     }
     // By the ring, which opens files in its own way.
     let ring = stopped("prewarm", &data, &["--reader", "io-uring"]);
     let ended = closed_by_mode(&ring, &data, &table);
-    assert_eq!(ended.code, Some(3), "{told}: {ended:?}");
-    assert_eq!(ended.answer["unread_files"], 1, "{told}: {ended:?}");
+    assert_eq!(ended.code, Some(3), "{reported}: {ended:?}");
+    assert_eq!(ended.answer["unread_files"], 1, "{reported}: {ended:?}");
 
     let ended = gone(&prewarm, &table);
-    assert_eq!(ended.code, Some(0), "{told}: {ended:?}");
-    assert_eq!(ended.answer["gone_files"], 1, "{told}: {ended:?}");
-    assert_eq!(run(prewarm).answer["unread_files"], 0, "{told}");
+    assert_eq!(ended.code, Some(0), "{reported}: {ended:?}");
+    assert_eq!(ended.answer["gone_files"], 1, "{reported}: {ended:?}");
+    assert_eq!(run(prewarm).answer["unread_files"], 0, "{reported}");
 }
 
 #[test]
@@ -150,10 +153,10 @@ fn of_another_directory() {
         };
         for path in [&empty, &file, &scratch.join("none")] {
             let ended = run(place(path));
-            let told = format!("{verb} {}", path.display());
-            assert_eq!(ended.code, Some(2), "{told}: {ended:?}");
+            let reported = format!("{verb} {}", path.display());
+            assert_eq!(ended.code, Some(2), "{reported}: {ended:?}");
             let named = ended.message().contains(&path.display().to_string());
-            assert!(named, "{told}: {ended:?}");
+            assert!(named, "{reported}: {ended:?}");
         }
         let ended = closed(&place(&empty), &empty);
         assert_eq!(ended.code, Some(14), "{verb}: {ended:?}");

@@ -10,7 +10,7 @@ use evenkeel_testkit::servers::{
     SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers,
 };
 use evenkeel_testkit::{Scratch, TestServer};
-use evenkeel_urlcodec::{Mode, Table, Training, train};
+use evenkeel_urlcodec::{CodeTable, Mode, Training, train};
 use std::path::{Path, PathBuf};
 
 /// A server with a plugin directory of its own.
@@ -183,7 +183,7 @@ fn fill(session: &mut Session) {
 }
 
 /// The codes are those of the program, sort as the texts do and come back.
-fn assert_agree(session: &mut Session, table: &Table, name: &str) {
+fn assert_agree(session: &mut Session, table: &CodeTable, name: &str) {
     let rows = session
         .rows("SELECT HEX(c) FROM links WHERE id >= 0 ORDER BY id")
         .unwrap();
@@ -304,7 +304,7 @@ fn binlog_end(session: &mut Session) -> Option<String> {
 }
 
 /// Trained on other URLs, quick.
-fn other_table(path: &Path) -> Table {
+fn other_table(path: &Path) -> CodeTable {
     let texts: Vec<Vec<u8>> = (0..3_000)
         .map(|number| format!("http://shop.example/{number}").into_bytes())
         .collect();
@@ -318,7 +318,7 @@ fn other_table(path: &Path) -> Table {
     table
 }
 
-fn installed(site: &Site, table: &Table) {
+fn installed(site: &Site, table: &CodeTable) {
     let mut session = site.session();
     assert_eq!(site.done("status", &[])["state"], "absent");
     let before = binlog_end(&mut session);
@@ -343,7 +343,7 @@ fn installed(site: &Site, table: &Table) {
 }
 
 /// Another table only comes when it is asked for; the old one's file stays.
-fn change_the_table(site: &Site, old: &Table) -> (Table, PathBuf) {
+fn change_the_table(site: &Site, old: &CodeTable) -> (CodeTable, PathBuf) {
     let path = site.scratch.join("other.urltable");
     let other = other_table(&path);
     let flag = format!("--table={}", path.display());
@@ -365,7 +365,7 @@ fn change_the_table(site: &Site, old: &Table) -> (Table, PathBuf) {
 }
 
 /// A library that the server cannot use leaves the functions that it had.
-fn useless_libraries_change_nothing(site: &Site, table: &Table, path: &Path) {
+fn useless_libraries_change_nothing(site: &Site, table: &CodeTable, path: &Path) {
     let before = site.files();
     let maps = std::fs::read_to_string("/proc/self/maps").expect("what is mapped here");
     let other = maps
@@ -385,7 +385,7 @@ fn useless_libraries_change_nothing(site: &Site, table: &Table, path: &Path) {
 }
 
 /// A damaged table is never used, nor another in its place; installing again repairs it.
-fn damage_the_table(site: Site, other: &Table, path: &Path) -> Site {
+fn damage_the_table(site: Site, other: &CodeTable, path: &Path) -> Site {
     let file = site
         .plugins()
         .join(format!("evenkeel_url_{}.urltable", other.id()));
@@ -440,7 +440,7 @@ fn uninstall(site: &Site) {
 fn case(server: TestServer) -> Site {
     let name = server.name;
     let seed = fastrand::u64(..);
-    let table = Table::shipped().expect("the table that is built in");
+    let table = CodeTable::shipped().expect("the table that is built in");
     let site = Site::start(server);
     installed(&site, &table);
     let mut session = site.session();
@@ -453,7 +453,7 @@ fn case(server: TestServer) -> Site {
 }
 
 fn with_another_table(site: Site) -> Site {
-    let table = Table::shipped().expect("the table that is built in");
+    let table = CodeTable::shipped().expect("the table that is built in");
     let (other, path) = change_the_table(&site, &table);
     useless_libraries_change_nothing(&site, &other, &path);
     damage_the_table(site, &other, &path)

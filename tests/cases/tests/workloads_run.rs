@@ -171,7 +171,7 @@ fn newer() {
 }
 
 #[test]
-fn a_killed_load_goes_on() {
+fn a_killed_load_resumes() {
     let scratch = Scratch::new();
     let running = start(&mariadb_10_11(), &scratch);
     let mut load = tpcc(&running, "load", &["-w", "1", "--threads", "2"]);
@@ -195,7 +195,7 @@ fn a_killed_load_goes_on() {
 }
 
 #[test]
-fn a_server_that_goes_away_is_told() {
+fn a_server_that_goes_away_is_reported() {
     let scratch = Scratch::new();
     let server = mariadb_10_11();
     let running = start(&server, &scratch);

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What kind of volume a server is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum VolumeKind {
     /// An ordinary one; half of the group is free for snapshots.
     Thick,
     /// One in a thin pool of this size in bytes.
@@ -49,27 +49,32 @@ pub struct Case {
 impl Case {
     /// Starts a server on a `filesystem` (`ext4`, `xfs`) on a volume.
     #[must_use]
-    pub fn start(kind: Kind, filesystem: &'static str) -> Self {
+    pub fn start(kind: VolumeKind, filesystem: &'static str) -> Self {
         Self::start_as(kind, &[], filesystem, &[])
     }
 
     /// The same with more options of the server.
     #[must_use]
-    pub fn start_with(kind: Kind, filesystem: &'static str, server: &[&str]) -> Self {
+    pub fn start_with(kind: VolumeKind, filesystem: &'static str, server: &[&str]) -> Self {
         Self::start_as(kind, &[], filesystem, server)
     }
 
     /// The same with more options of lvcreate for the pool.
     #[must_use]
-    pub fn start_in(kind: Kind, pool: &[&str], filesystem: &'static str) -> Self {
+    pub fn start_in(kind: VolumeKind, pool: &[&str], filesystem: &'static str) -> Self {
         Self::start_as(kind, pool, filesystem, &[])
     }
 
-    fn start_as(kind: Kind, pool: &[&str], filesystem: &'static str, server: &[&str]) -> Self {
+    fn start_as(
+        kind: VolumeKind,
+        pool: &[&str],
+        filesystem: &'static str,
+        server: &[&str],
+    ) -> Self {
         let lvm = Lvm::new(GROUP);
         let device = match kind {
-            Kind::Thick => lvm.thick(VOLUME, VOLUME_BYTES),
-            Kind::Thin(bytes) => {
+            VolumeKind::Thick => lvm.thick(VOLUME, VOLUME_BYTES),
+            VolumeKind::Thin(bytes) => {
                 lvm.pool("pool", bytes, &[&["--chunksize=64k"], pool].concat());
                 lvm.thin("pool", VOLUME, VOLUME_BYTES)
             }

@@ -3,7 +3,7 @@
 
 mod case;
 
-pub use case::{Case, Kind};
+pub use case::{Case, VolumeKind};
 
 use evenkeel_cases::program::Evenkeel;
 

@@ -3,14 +3,14 @@
 
 use evenkeel_cases::leftovers::assert_unharmed;
 use evenkeel_cases::program::run;
-use evenkeel_vm::{Case, Kind, MIB};
+use evenkeel_vm::{Case, MIB, VolumeKind};
 
 /// A thick snapshot with room for 12 MiB.
 const SMALL: &str = "--snapshot-size=12M";
 
 #[test]
 fn a_group_without_room_is_refused() {
-    let case = Case::start(Kind::Thick, "ext4");
+    let case = Case::start(VolumeKind::Thick, "ext4");
     let free = case.lvm.free_bytes();
     let _ = case.lvm.thick("ballast", free - 8 * MIB);
     let ended = run(case.backup(&[]));
@@ -22,7 +22,7 @@ fn a_group_without_room_is_refused() {
 
 #[test]
 fn a_thick_snapshot_that_fills_up_ends_the_run() {
-    let case = Case::start(Kind::Thick, "xfs");
+    let case = Case::start(VolumeKind::Thick, "xfs");
     let mut slow = case.begin_slow(&[SMALL]);
     let snapshots = case.snapshots();
     assert_eq!(snapshots.len(), 1, "{snapshots:?}");
@@ -40,7 +40,7 @@ fn a_thick_snapshot_that_fills_up_ends_the_run() {
 
 #[test]
 fn a_pool_that_is_too_full_is_refused() {
-    let case = Case::start(Kind::Thin(240 * MIB), "ext4");
+    let case = Case::start(VolumeKind::Thin(240 * MIB), "ext4");
     assert_eq!(case.back_up(&[]).generation(), 1);
     case.write_until(400, || case.percent("pool", "data_percent") > 92.0);
     let ended = run(case.backup(&[]));
@@ -51,7 +51,7 @@ fn a_pool_that_is_too_full_is_refused() {
 
 #[test]
 fn a_pool_that_fills_up_ends_the_run() {
-    let case = Case::start(Kind::Thin(240 * MIB), "xfs");
+    let case = Case::start(VolumeKind::Thin(240 * MIB), "xfs");
     case.write_until(400, || case.percent("pool", "data_percent") > 85.0);
     let mut slow = case.begin_slow(&[]);
     // What is written from here on is on the server's filesystem; it goes on until the run has to give

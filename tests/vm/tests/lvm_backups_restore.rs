@@ -16,12 +16,12 @@ const MIB: u64 = 1 << 20;
 const CHUNK: u64 = 64 << 10;
 
 /// A volume group, and a repository beside it.
-struct Ground {
+struct Fixture {
     lvm: Lvm,
     scratch: Scratch,
 }
 
-impl Ground {
+impl Fixture {
     fn new() -> Self {
         // A hyphen, which device-mapper doubles.
         let lvm = Lvm::new("evk-1");
@@ -100,43 +100,43 @@ fn read(ended: &Ended) -> u64 {
 
 #[test]
 fn a_thin_volume_costs_what_thin_delta_names() {
-    let ground = Ground::new();
-    let device = ground.thin(48 * MIB);
+    let fixture = Fixture::new();
+    let device = fixture.thin(48 * MIB);
     // Open all the time, as a virtual machine has it.
     let file = open(&device);
     scribble(&file, 0, 8 * MIB, 0);
-    let full = ground.backup(&device, &[]);
+    let full = fixture.backup(&device, &[]);
     assert_eq!(full.generation(), 1, "{full:?}");
     assert_eq!(full.answer["snapshot"], "lvm");
     assert_eq!(full.answer["bytes_logical"], 48 * MIB);
-    assert_eq!(ground.ours().len(), 1, "the base is kept");
+    assert_eq!(fixture.ours().len(), 1, "the base is kept");
     let first = fs::read(&device).unwrap();
 
     scribble(&file, 5 * MIB, 512, 1);
     scribble(&file, 40 * MIB, CHUNK + 1, 1);
     let second = fs::read(&device).unwrap();
-    let more = ground.backup(&device, &["--snapshot=lvm"]);
+    let more = fixture.backup(&device, &["--snapshot=lvm"]);
     assert_eq!(more.generation(), 2, "{more:?}");
     assert!(read(&more) <= 3 * CHUNK, "{more:?}");
-    assert_eq!(ground.ours().len(), 1, "{:?}", ground.lvm.volumes());
-    assert!(!ground.is_reserved());
-    let audited = ground.backup(&device, &["--snapshot=lvm", "--audit"]);
+    assert_eq!(fixture.ours().len(), 1, "{:?}", fixture.lvm.volumes());
+    assert!(!fixture.is_reserved());
+    let audited = fixture.backup(&device, &["--snapshot=lvm", "--audit"]);
     assert_eq!(audited.answer["bytes_changed"], 0, "{audited:?}");
-    assert!(ground.restored(1, "vm-1") == first);
-    assert!(ground.restored(2, "vm-1") == second);
+    assert!(fixture.restored(1, "vm-1") == first);
+    assert!(fixture.restored(2, "vm-1") == second);
 }
 
 /// A disk image in a filesystem on a thin volume: candidate ranges are mapped by extents.
 fn image(kind: &'static str) {
-    let ground = Ground::new();
-    let fs = LoopFs::on(&ground.thin(700 * MIB), kind);
+    let fixture = Fixture::new();
+    let fs = LoopFs::on(&fixture.thin(700 * MIB), kind);
     let path = fs.join("images/vm.img");
     fs::create_dir(fs.join("images")).unwrap();
     let file = open(&path);
     scribble(&file, 0, 24 * MIB, 0);
     file.set_len(40 * MIB).unwrap();
     let flags = ["--snapshot=lvm"];
-    assert_eq!(ground.backup(&path, &flags).generation(), 1);
+    assert_eq!(fixture.backup(&path, &flags).generation(), 1);
     let mut states = vec![fs::read(&path).unwrap()];
     for round in 1u8..4 {
         let at = u64::from(round) * 3 * MIB;
@@ -145,20 +145,20 @@ fn image(kind: &'static str) {
         // Something else is written to in the same filesystem, and where it grows.
         scribble(&open(&fs.join("other")), at, MIB, round);
         file.set_len((40 + u64::from(round)) * MIB).unwrap();
-        let ended = ground.backup(&path, &flags);
+        let ended = fixture.backup(&path, &flags);
         assert_eq!(ended.generation(), u32::from(round) + 1, "{ended:?}");
         assert!(read(&ended) <= 2 * MIB, "{ended:?}");
         states.push(fs::read(&path).unwrap());
     }
-    let audited = ground.backup(&path, &["--snapshot=lvm", "--audit"]);
+    let audited = fixture.backup(&path, &["--snapshot=lvm", "--audit"]);
     assert_eq!(audited.generation(), 5, "{audited:?}");
     for (generation, state) in (1..).zip(states) {
         assert!(
-            ground.restored(generation, "vm.img") == state,
+            fixture.restored(generation, "vm.img") == state,
             "{generation}"
         );
     }
-    assert_eq!(ground.ours().len(), 1);
+    assert_eq!(fixture.ours().len(), 1);
 }
 
 #[test]
@@ -173,47 +173,47 @@ fn images_on_xfs_cost_what_changed() {
 
 #[test]
 fn a_thick_volume_is_read_whole_and_its_snapshot_goes() {
-    let ground = Ground::new();
-    let device = ground.lvm.thick("vm-1", 64 * MIB);
+    let fixture = Fixture::new();
+    let device = fixture.lvm.thick("vm-1", 64 * MIB);
     scribble(&open(&device), 0, 8 * MIB, 0);
-    let full = ground.backup(&device, &["--snapshot=lvm"]);
+    let full = fixture.backup(&device, &["--snapshot=lvm"]);
     assert_eq!(full.generation(), 1, "{full:?}");
-    assert_eq!(ground.lvm.volumes(), ["vm-1"]);
+    assert_eq!(fixture.lvm.volumes(), ["vm-1"]);
     scribble(&open(&device), MIB, 512, 1);
-    let more = ground.backup(&device, &["--snapshot=lvm"]);
+    let more = fixture.backup(&device, &["--snapshot=lvm"]);
     assert_eq!(
         (read(&more), &more.answer["bytes_changed"]),
         (64 * MIB, &(16384.into()))
     );
-    assert!(ground.restored(2, "vm-1") == fs::read(&device).unwrap());
-    let refused = ground.backup(&device, &["--snapshot=lvm", "--snapshot-size=100G"]);
+    assert!(fixture.restored(2, "vm-1") == fs::read(&device).unwrap());
+    let refused = fixture.backup(&device, &["--snapshot=lvm", "--snapshot-size=100G"]);
     assert_eq!(refused.code, Some(14), "{refused:?}");
     assert!(refused.message().contains("does not fit"), "{refused:?}");
-    assert_eq!(ground.lvm.volumes(), ["vm-1"]);
+    assert_eq!(fixture.lvm.volumes(), ["vm-1"]);
 }
 
 #[test]
 fn a_thick_snapshot_that_fills_up_ends_the_run() {
-    let ground = Ground::new();
-    let device = ground.lvm.thick("vm-1", 256 * MIB);
+    let fixture = Fixture::new();
+    let device = fixture.lvm.thick("vm-1", 256 * MIB);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let file = open(&device);
             // As far as it takes, and not until it overflows.
             for at in 0..60 {
-                while ground.ours().is_empty() && !stop.load(Ordering::Relaxed) {}
+                while fixture.ours().is_empty() && !stop.load(Ordering::Relaxed) {}
                 scribble(&file, at * MIB, MIB, 7);
             }
         });
         // It would take minutes.
         let flags = ["--snapshot=lvm", "--snapshot-size=64M", "--rate=1M"];
-        let ended = ground.backup(&device, &flags);
+        let ended = fixture.backup(&device, &flags);
         stop.store(true, Ordering::Relaxed);
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.message().contains("before it overflows"), "{ended:?}");
     });
-    assert_eq!(ground.lvm.volumes(), ["vm-1"]);
+    assert_eq!(fixture.lvm.volumes(), ["vm-1"]);
 }
 
 #[test]
@@ -238,26 +238,26 @@ fn what_dead_runs_left_of_a_change_list_goes_and_what_is_not_ours_stays() {
 
 /// Kills a run at each of these points, each followed by one that is not.
 fn after_kills_at(points: &[&str]) {
-    let ground = Ground::new();
-    let device = ground.thin(32 * MIB);
+    let fixture = Fixture::new();
+    let device = fixture.thin(32 * MIB);
     let file = open(&device);
     scribble(&file, 0, 4 * MIB, 0);
-    assert_eq!(ground.backup(&device, &LVM).generation(), 1);
+    assert_eq!(fixture.backup(&device, &LVM).generation(), 1);
     // By name ours, by tag, by both but of another volume.
     let foreign = [
         "evenkeel-1-0123456789abcdef",
         "tagged",
         "evenkeel-2-0123456789abcdef",
     ];
-    let _ = ground.lvm.thin("the-pool", "other", 16 * MIB);
-    let _ = ground.lvm.thin_snapshot("vm-1", foreign[0]);
-    let _ = ground.lvm.thin_snapshot("vm-1", foreign[1]);
-    let _ = ground.lvm.thin_snapshot("other", foreign[2]);
-    let base = ground
+    let _ = fixture.lvm.thin("the-pool", "other", 16 * MIB);
+    let _ = fixture.lvm.thin_snapshot("vm-1", foreign[0]);
+    let _ = fixture.lvm.thin_snapshot("vm-1", foreign[1]);
+    let _ = fixture.lvm.thin_snapshot("other", foreign[2]);
+    let base = fixture
         .ours()
         .into_iter()
         .find(|name| !foreign.contains(&name.as_str()));
-    let tags = ground.lvm.field(&base.expect("a base"), "lv_tags");
+    let tags = fixture.lvm.field(&base.expect("a base"), "lv_tags");
     for name in &foreign[1..] {
         for tag in tags.split(',').filter(|tag| !tag.contains("token")) {
             let path = format!("evk-1/{name}");
@@ -269,18 +269,18 @@ fn after_kills_at(points: &[&str]) {
     }
     for (round, point) in points.iter().enumerate() {
         scribble(&file, round as u64 * MIB, 512, 9);
-        let killed = run(killed_at(ground.command(&device, &LVM), point));
+        let killed = run(killed_at(fixture.command(&device, &LVM), point));
         assert_eq!(killed.signal, Some(9), "{point}: {killed:?}");
-        let ended = ground.backup(&device, &LVM);
+        let ended = fixture.backup(&device, &LVM);
         assert_eq!(ended.code, Some(0), "{point}: {ended:?}");
-        assert!(!ground.is_reserved(), "{point}");
+        assert!(!fixture.is_reserved(), "{point}");
         assert_eq!(
-            ground.ours().len(),
+            fixture.ours().len(),
             3,
             "{point}: {:?}",
-            ground.lvm.volumes()
+            fixture.lvm.volumes()
         );
-        let volumes = ground.lvm.volumes();
+        let volumes = fixture.lvm.volumes();
         assert!(
             foreign
                 .iter()
@@ -288,10 +288,10 @@ fn after_kills_at(points: &[&str]) {
             "{volumes:?}"
         );
     }
-    let last = ground
+    let last = fixture
         .backup(&device, &["--snapshot=lvm", "--audit"])
         .generation();
-    assert!(ground.restored(last, "vm-1") == fs::read(&device).unwrap());
+    assert!(fixture.restored(last, "vm-1") == fs::read(&device).unwrap());
 }
 
 const LVM: [&str; 1] = ["--snapshot=lvm"];

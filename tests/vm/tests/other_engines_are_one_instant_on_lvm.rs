@@ -4,21 +4,21 @@
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::engines::{ALL, RESTLESS, go_round};
 use evenkeel_testkit::effort::rounds;
-use evenkeel_vm::{Case, Kind, MIB};
+use evenkeel_vm::{Case, MIB, VolumeKind};
 use std::path::Path;
 use std::process::Command;
 
 /// In memory, and another filesystem than the snapshot's: the images are copied.
 const COPY: &str = "/dev/shm/copy";
 
-fn case(kind: Kind, filesystem: &'static str, sample: u32, (part, of): (u32, u32)) {
+fn case(kind: VolumeKind, filesystem: &'static str, sample: u32, (part, of): (u32, u32)) {
     let rounds = rounds("other engines", sample, ALL * part / of);
     let case = Case::start_with(kind, filesystem, &RESTLESS);
     give_way(case.site.running().pid());
     let request = case.site.request(SnapshotChoice::Lvm);
     go_round(&case.site, &request, Path::new(COPY), rounds, true);
     let left = case.snapshots();
-    let base = usize::from(kind != Kind::Thick);
+    let base = usize::from(kind != VolumeKind::Thick);
     assert!(left.len() <= base, "{left:?}");
 }
 
@@ -32,16 +32,16 @@ fn give_way(server: i32) {
     assert!(status.expect("renice runs").success());
 }
 
-const THIN: Kind = Kind::Thin(1200 * MIB);
+const THIN: VolumeKind = VolumeKind::Thin(1200 * MIB);
 
 #[test]
 fn thick_ext4() {
-    case(Kind::Thick, "ext4", 1, (1, 4));
+    case(VolumeKind::Thick, "ext4", 1, (1, 4));
 }
 
 #[test]
 fn thick_xfs() {
-    case(Kind::Thick, "xfs", 1, (1, 4));
+    case(VolumeKind::Thick, "xfs", 1, (1, 4));
 }
 
 #[test]

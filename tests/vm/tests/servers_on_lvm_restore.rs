@@ -2,13 +2,13 @@
 //! committed, and does the next one read only what the thin pool says has changed?
 
 use evenkeel_testkit::Marks;
-use evenkeel_vm::{Case, Kind};
+use evenkeel_vm::{Case, VolumeKind};
 
 /// A generation: its number, and the bank before and after it.
 type Taken = (u32, Marks, Marks);
 
 /// A full and two incremental generations under traffic, then restore and boot of each.
-fn case(kind: Kind, filesystem: &'static str) {
+fn case(kind: VolumeKind, filesystem: &'static str) {
     let case = Case::start(kind, filesystem);
     let traffic = case.traffic();
     let mut taken: Vec<Taken> = Vec::new();
@@ -26,13 +26,13 @@ fn case(kind: Kind, filesystem: &'static str) {
         let read = number("bytes_read");
         everything = everything.max(read);
         match (kind, taken.len()) {
-            (Kind::Thin(_), 3) => assert!(read < everything / 2, "{read} of {everything}"),
+            (VolumeKind::Thin(_), 3) => assert!(read < everything / 2, "{read} of {everything}"),
             _ => assert!(read > everything / 2, "{read} of {everything}"),
         }
         let kept = case.snapshots();
         match kind {
-            Kind::Thin(_) => assert_eq!(kept.len(), 1, "the base of the next: {kept:?}"),
-            Kind::Thick => assert_eq!(kept, [""; 0], "it would slow the server down"),
+            VolumeKind::Thin(_) => assert_eq!(kept.len(), 1, "the base of the next: {kept:?}"),
+            VolumeKind::Thick => assert_eq!(kept, [""; 0], "it would slow the server down"),
         }
     }
     traffic.assert_undisturbed();
@@ -44,5 +44,5 @@ fn case(kind: Kind, filesystem: &'static str) {
 
 #[test]
 fn thick_ext4() {
-    case(Kind::Thick, "ext4");
+    case(VolumeKind::Thick, "ext4");
 }

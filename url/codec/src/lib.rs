@@ -1,6 +1,6 @@
 //! URLs and other short strings as shorter ones that sort alike.
 //!
-//! A [`Table`] is trained once and then never changes. Its codes compare, byte by byte, as the
+//! A [`CodeTable`] is trained once and then never changes. Its codes compare, byte by byte, as the
 //! strings do that they stand for, and a prefix of strings is a range of codes. Integers only at
 //! run time: the same table makes the same codes everywhere.
 //!
@@ -45,13 +45,13 @@ enum Model {
 
 /// A table: strings to codes and back.
 #[derive(Debug)]
-pub struct Table {
+pub struct CodeTable {
     model: Model,
     id: [u8; 8],
     file: Vec<u8>,
 }
 
-impl Table {
+impl CodeTable {
     /// Reads a table from the bytes of its file, and refuses what is damaged or none.
     pub fn read(file: Vec<u8>) -> Result<Self> {
         let (mode, id, payload) = format::opened(&file)?;

@@ -1,6 +1,6 @@
 //! Codes as lines of text, and what a table makes of strings.
 
-use crate::{MAX_LEN, Table};
+use crate::{CodeTable, MAX_LEN};
 use evenkeel_op::{Error, Result};
 
 /// Appends a code as digits, two for each byte, and a line's end. Lines sort as codes do.
@@ -38,7 +38,7 @@ pub struct Measure {
 
 impl Measure {
     /// Adds one string, and checks that it comes back. Empty ones have no ratio and are left out.
-    pub fn add(&mut self, table: &Table, text: &[u8]) -> Result<()> {
+    pub fn add(&mut self, table: &CodeTable, text: &[u8]) -> Result<()> {
         if text.is_empty() {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! Training a table on somebody's own strings.
 
-use crate::{Mode, Table, dense, fast};
+use crate::{CodeTable, Mode, dense, fast};
 use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
 
 /// Longest text that is trained on, in bytes: all of it is held in memory a few dozen times over.
@@ -43,7 +43,7 @@ pub fn train(
     training: Training,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<Table> {
+) -> Result<CodeTable> {
     let total: usize = texts.iter().map(|text| text.len() + 1).sum();
     if texts.is_empty() {
         return Err(Error::usage("there is nothing to train on")
@@ -75,8 +75,8 @@ pub fn train(
         cancel,
     };
     let table = match training.mode {
-        Mode::Dense => Table::dense(&dense::train::train(&task)?),
-        Mode::Fast => Table::fast(&fast::train::train(&task)?),
+        Mode::Dense => CodeTable::dense(&dense::train::train(&task)?),
+        Mode::Fast => CodeTable::fast(&fast::train::train(&task)?),
     };
     progress.end();
     table

@@ -1,6 +1,6 @@
 //! Does the table that comes with the program make the codes that columns hold already?
 
-use evenkeel_urlcodec::Table;
+use evenkeel_urlcodec::CodeTable;
 
 /// BLAKE3 of the codes of [`strings`], each with its length before it.
 const CODES: &str = "71aab1facc47cd2b6f39a2c0a283ab9f0cfda77f33018ea9ded8af67cfbbdcfa";
@@ -38,7 +38,7 @@ fn strings() -> Vec<Vec<u8>> {
 
 #[test]
 fn the_shipped_table_makes_the_codes_it_always_made() {
-    let table = Table::shipped().unwrap();
+    let table = CodeTable::shipped().unwrap();
     assert_eq!(table.id(), "640631a8aef8d5ef");
     let mut hasher = blake3::Hasher::new();
     for text in strings() {

@@ -2,7 +2,7 @@
 
 mod made;
 
-use evenkeel_urlcodec::{MAX_LEN, Mode, Table, longest_code};
+use evenkeel_urlcodec::{CodeTable, MAX_LEN, Mode, longest_code};
 use made::{bytes, random, table, trained};
 
 /// Bytes of a table's head.
@@ -18,13 +18,16 @@ fn changed_and_cut_tables_are_refused() {
         for bit in bits.collect::<Vec<_>>() {
             let mut changed = file.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(Table::read(changed).is_err(), "bit {bit}");
+            assert!(CodeTable::read(changed).is_err(), "bit {bit}");
         }
         for len in (0..=HEAD).chain((0..20).map(|_| rng.usize(..file.len()))) {
-            assert!(Table::read(file[..len].to_vec()).is_err(), "{len} bytes");
+            assert!(
+                CodeTable::read(file[..len].to_vec()).is_err(),
+                "{len} bytes"
+            );
         }
-        assert!(Table::read([file.as_slice(), b"x"].concat()).is_err());
-        assert_eq!(Table::read(file).unwrap().mode(), mode);
+        assert!(CodeTable::read([file.as_slice(), b"x"].concat()).is_err());
+        assert_eq!(CodeTable::read(file).unwrap().mode(), mode);
     }
 }
 
@@ -43,7 +46,7 @@ fn sealed(mode: Mode, payload: &[u8]) -> Vec<u8> {
 
 /// A table that may have no sense in it: refused or, if it is one, it codes.
 fn is_refused_or_codes(mode: Mode, payload: &[u8], rng: &mut fastrand::Rng) -> bool {
-    let Ok(table) = Table::read(sealed(mode, payload)) else {
+    let Ok(table) = CodeTable::read(sealed(mode, payload)) else {
         return true;
     };
     for text in [

@@ -2,7 +2,7 @@
 
 use evenkeel_plugins::Function;
 use evenkeel_plugins::names::{build, is_build};
-use evenkeel_urlcodec::Table;
+use evenkeel_urlcodec::CodeTable;
 
 /// The functions, and what they return.
 pub(crate) const FUNCTIONS: [Function; 5] = [
@@ -17,7 +17,7 @@ pub(crate) const FUNCTIONS: [Function; 5] = [
 const STEM: &str = "evenkeel_url";
 
 /// Returns what a library is called that works with a table.
-pub(crate) fn library(bytes: &[u8], table: &Table) -> String {
+pub(crate) fn library(bytes: &[u8], table: &CodeTable) -> String {
     format!("{STEM}_{}_{}.so", build(bytes), table.id())
 }
 
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn only_our_files_are_ours() {
-        let table = Table::shipped().unwrap();
+        let table = CodeTable::shipped().unwrap();
         let library = library(b"code", &table);
         assert_eq!(table_in_name(&library), Some(&*table.id()));
         assert!(is_our_file(&library) && is_our_library(&library));

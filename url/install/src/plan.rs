@@ -3,9 +3,9 @@
 use crate::found::{Found, find};
 use crate::names::{self, is_our_file, is_our_library};
 use evenkeel_op::{Error, Result};
-use evenkeel_plugins::{Place, Registered, Wanted, place};
+use evenkeel_plugins::{PluginDirectory, Registered, Wanted, place};
 use evenkeel_server::connect::Session;
-use evenkeel_urlcodec::Table;
+use evenkeel_urlcodec::CodeTable;
 use std::path::{Path, PathBuf};
 
 /// What is to be there.
@@ -14,7 +14,7 @@ pub struct Install {
     /// The library's bytes.
     pub library: Vec<u8>,
     /// The table that it is to work with.
-    pub table: Table,
+    pub table: CodeTable,
     /// Whether a server that works with another one may be changed.
     pub change_table: bool,
 }
@@ -89,7 +89,11 @@ impl Plan {
 ///
 /// Errors: `Refused` where functions of those names are somebody else's, or work with another table
 /// and that may not change.
-pub fn plan_install(session: &mut Session, install: Install, place: Place) -> Result<Plan> {
+pub fn plan_install(
+    session: &mut Session,
+    install: Install,
+    place: PluginDirectory,
+) -> Result<Plan> {
     let found = find(session)?;
     let here = place.on_this_host(&found.plugin_dir);
     refuse_strangers(&found)?;
@@ -128,7 +132,7 @@ pub fn plan_install(session: &mut Session, install: Install, place: Place) -> Re
 /// Plans that nothing of them is left in a server.
 ///
 /// Errors: `Refused` where functions of those names are somebody else's.
-pub fn plan_uninstall(session: &mut Session, place: Place) -> Result<Plan> {
+pub fn plan_uninstall(session: &mut Session, place: PluginDirectory) -> Result<Plan> {
     let found = find(session)?;
     let here = place.on_this_host(&found.plugin_dir);
     refuse_strangers(&found)?;

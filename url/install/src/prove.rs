@@ -3,7 +3,7 @@
 use evenkeel_op::{Error, Result};
 use evenkeel_plugins::refusal::explain;
 use evenkeel_server::connect::Session;
-use evenkeel_urlcodec::Table;
+use evenkeel_urlcodec::CodeTable;
 
 /// What is compressed for proof: nothing, a page, bytes that are no text, and a long one.
 fn texts() -> [Vec<u8>; 4] {
@@ -18,7 +18,7 @@ fn texts() -> [Vec<u8>; 4] {
 /// Has the server compress, decompress and find bounds, and compares.
 ///
 /// Errors: `Failed` where the answers differ; those of the session.
-pub fn prove(session: &mut Session, table: &Table) -> Result<()> {
+pub fn prove(session: &mut Session, table: &CodeTable) -> Result<()> {
     let id = session.value("SELECT url_table_id()").map_err(explain)?;
     if id.as_deref() != Some(&*table.id()) {
         return Err(Error::failed(format!(

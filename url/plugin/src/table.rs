@@ -7,7 +7,7 @@
 //! that lies beside it.
 #![allow(unsafe_code)] // dladdr
 
-use evenkeel_urlcodec::Table;
+use evenkeel_urlcodec::CodeTable;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Read;
@@ -19,8 +19,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 const FILE_MAX: u64 = 1 << 30;
 
 /// Returns the table. What is in the way is said in few words first: the user sees 80 bytes.
-pub(crate) fn used() -> Result<&'static Table, String> {
-    static TABLE: OnceLock<Table> = OnceLock::new();
+pub(crate) fn used() -> Result<&'static CodeTable, String> {
+    static TABLE: OnceLock<CodeTable> = OnceLock::new();
     // A failure is not kept: with a file that was repaired, the next statement works.
     static READING: Mutex<()> = Mutex::new(());
     if let Some(table) = TABLE.get() {
@@ -52,7 +52,7 @@ fn library() -> Result<PathBuf, String> {
     Ok(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
 }
 
-fn for_library(library: &Path) -> Result<Table, String> {
+fn for_library(library: &Path) -> Result<CodeTable, String> {
     let directory = library.parent().unwrap_or_else(|| Path::new("."));
     let stem = library.file_stem().and_then(OsStr::to_str);
     match stem.and_then(table_in_name) {
@@ -68,7 +68,7 @@ fn table_in_name(stem: &str) -> Option<&str> {
     (is_id(build) && is_id(id)).then_some(id)
 }
 
-fn named(directory: &Path, id: &str) -> Result<Table, String> {
+fn named(directory: &Path, id: &str) -> Result<CodeTable, String> {
     let built_in = built_in()?;
     if built_in.id() == id {
         return Ok(built_in);
@@ -84,19 +84,19 @@ fn named(directory: &Path, id: &str) -> Result<Table, String> {
     }
 }
 
-fn beside(directory: &Path) -> Result<Table, String> {
+fn beside(directory: &Path) -> Result<CodeTable, String> {
     match read(&directory.join("evenkeel.urltable"))? {
         Some(table) => Ok(table),
         None => built_in(),
     }
 }
 
-fn built_in() -> Result<Table, String> {
-    Table::shipped().map_err(|error| error.to_string())
+fn built_in() -> Result<CodeTable, String> {
+    CodeTable::shipped().map_err(|error| error.to_string())
 }
 
 /// Reads a table, `None` where there is no file.
-fn read(path: &Path) -> Result<Option<Table>, String> {
+fn read(path: &Path) -> Result<Option<CodeTable>, String> {
     let failed = |error: std::io::Error| format!("its table cannot be read: {error}");
     let file = match File::open(path) {
         Ok(file) => file,
@@ -107,7 +107,7 @@ fn read(path: &Path) -> Result<Option<Table>, String> {
     file.take(FILE_MAX)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
-    let table = Table::read(bytes).map_err(|error| {
+    let table = CodeTable::read(bytes).map_err(|error| {
         // Of "this is not a table for URLs: it was cut", the second half.
         let why = error.to_string();
         let why = why.split_once(": ").map_or(&*why, |(_, why)| why);

@@ -11,7 +11,7 @@ mod table;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use std::path::Path;
-use table::Table;
+use table::AffectedRules;
 
 /// The package of the end-to-end cases.
 const CASES: &str = "evenkeel-cases";
@@ -25,7 +25,7 @@ pub fn run(root: &Path, base: &str) -> Result<()> {
         eprintln!("xtask: nothing differs from {base}");
     }
     let workspace = Workspace::read(root)?;
-    let plan = plan::plan(&workspace, &Table::read(root)?, &changed);
+    let plan = plan::plan(&workspace, &AffectedRules::read(root)?, &changed);
     println!("{}", plan.arguments());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! From changed files to tests.
 
 use super::closure::dependents;
-use super::table::{Table, meant};
+use super::table::{AffectedRules, meant};
 use super::{CASES, XTASK};
 use crate::workspace::{Package, Target, Workspace};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,11 @@ pub(super) fn test_files(package: &Package) -> BTreeSet<String> {
 }
 
 /// Decides for a set of changed files.
-pub(super) fn plan(workspace: &Workspace, table: &Table, changed: &BTreeSet<String>) -> Plan {
+pub(super) fn plan(
+    workspace: &Workspace,
+    table: &AffectedRules,
+    changed: &BTreeSet<String>,
+) -> Plan {
     let cases = workspace.package(CASES).map(test_files).unwrap_or_default();
     let mut packages = BTreeSet::new();
     let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -113,7 +117,7 @@ mod tests {
         let root = crate::root();
         let workspace = Workspace::read(&root).unwrap();
         let changed = changed.iter().map(|path| (*path).to_owned()).collect();
-        plan(&workspace, &Table::read(&root).unwrap(), &changed).arguments()
+        plan(&workspace, &AffectedRules::read(&root).unwrap(), &changed).arguments()
     }
 
     #[test]
@@ -146,7 +150,7 @@ mod tests {
              package(evenkeel-xtask) | (package(evenkeel-cases) & (binary(url_functions_agree)))'"
         );
         let logical = touched(&["crates/logical/src/load/rows.rs"]);
-        assert!(logical.contains("binary(loads_go_on)"), "{logical}");
+        assert!(logical.contains("binary(loads_resume)"), "{logical}");
         assert!(!logical.contains("backup"), "{logical}");
         // It has no package: the servers' compilers build it.
         let handler = touched(&["queue/mariadb/ha_queue.cc"]);
@@ -158,7 +162,7 @@ mod tests {
     fn a_test_touches_itself() {
         assert_eq!(
             touched(&[
-                "tests/cases/tests/loads_go_on.rs",
+                "tests/cases/tests/loads_resume.rs",
                 "tests/cases/tests/loads_obey.rs"
             ])
             .matches("package(evenkeel-cases)")
@@ -166,13 +170,13 @@ mod tests {
             1
         );
         assert_eq!(
-            touched(&["tests/cases/tests/loads_go_on.rs"]),
+            touched(&["tests/cases/tests/loads_resume.rs"]),
             "-E 'package(evenkeel-cli) | package(evenkeel-xtask) | \
-             (package(evenkeel-cases) & (binary(loads_go_on)))'"
+             (package(evenkeel-cases) & (binary(loads_resume)))'"
         );
         assert_eq!(
-            touched(&["crates/binlog/tests/damage_is_told.rs"]),
-            "-E 'package(evenkeel-xtask) | (package(evenkeel-binlog) & (binary(damage_is_told)))'"
+            touched(&["crates/binlog/tests/damage_is_reported.rs"]),
+            "-E 'package(evenkeel-xtask) | (package(evenkeel-binlog) & (binary(damage_is_reported)))'"
         );
         assert_eq!(
             touched(&["tests/cases/tests/gone.rs"]),
@@ -182,7 +186,10 @@ mod tests {
             touched(&["crates/binlog/tests/made/mod.rs"]),
             "-E 'package(evenkeel-binlog) | package(evenkeel-xtask)'"
         );
-        let all = touched(&["tests/cases/src/lib.rs", "tests/cases/tests/loads_go_on.rs"]);
+        let all = touched(&[
+            "tests/cases/src/lib.rs",
+            "tests/cases/tests/loads_resume.rs",
+        ]);
         assert!(
             all.contains("package(evenkeel-cases) |") && !all.contains("binary("),
             "{all}"

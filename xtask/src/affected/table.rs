@@ -12,7 +12,7 @@ pub(super) const TABLE: &str = "xtask/affected.toml";
 /// in a table decides.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Table {
+pub(super) struct AffectedRules {
     /// Who touches one of these touches everything.
     everything: Vec<String>,
     /// Packages that look at what lies there without depending on it.
@@ -21,7 +21,7 @@ pub(super) struct Table {
     cases: BTreeMap<String, Vec<String>>,
 }
 
-impl Table {
+impl AffectedRules {
     pub(super) fn read(root: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(root.join(TABLE))
             .with_context(|| format!("failed to read {TABLE}"))?;
@@ -79,14 +79,17 @@ mod tests {
     use super::*;
     use crate::workspace::Workspace;
 
-    fn real() -> (Workspace, Table) {
+    fn real() -> (Workspace, AffectedRules) {
         let root = crate::root();
-        (Workspace::read(&root).unwrap(), Table::read(&root).unwrap())
+        (
+            Workspace::read(&root).unwrap(),
+            AffectedRules::read(&root).unwrap(),
+        )
     }
 
     #[test]
     fn the_longest_path_decides() {
-        let table = Table::parse(
+        let table = AffectedRules::parse(
             "everything = ['a.toml']\n[packages]\n[cases]\n'c' = ['x']\n'c/d' = ['y*']\n",
         )
         .unwrap();
@@ -111,7 +114,7 @@ mod tests {
             );
         }
         for file in &files {
-            // What a change of the ground touches besides everything else is not its own.
+            // What a change of the foundation touches besides everything else is not its own.
             let mut own = names.iter().filter(|name| **name != "*");
             let is_named = own.any(|name| matches(name, file));
             assert!(

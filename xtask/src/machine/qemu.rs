@@ -46,9 +46,9 @@ pub(super) fn run(root: &Path, kernel: &Path, room: &Room, deadline: Duration) -
 /// Measures how many thousand times a second the processor's counter counts, which the machine must not do: on a
 /// host at work its seconds would be a third as long.
 fn tsc_khz(kernel: &Path) -> Result<String> {
-    let told = Command::new(kernel.join("tsc_khz")).output();
-    let told = told.context("failed to measure the processor's counter")?;
-    let khz = String::from_utf8(told.stdout)?.trim().to_owned();
+    let reported = Command::new(kernel.join("tsc_khz")).output();
+    let reported = reported.context("failed to measure the processor's counter")?;
+    let khz = String::from_utf8(reported.stdout)?.trim().to_owned();
     let is_one = khz.parse::<u32>().is_ok_and(|khz| khz > 0);
     ensure!(is_one, "the processor's counter counts '{khz}' kHz");
     Ok(khz)

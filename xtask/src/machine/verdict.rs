@@ -8,11 +8,11 @@ use std::path::Path;
 const TIMED_OUT: &str = "124";
 
 /// Prints what became of each test. Returns whether all passed, and the machine came to its end.
-pub(super) fn judge(wanted: &[Test], told: &str, seconds: u64) -> Result<bool> {
+pub(super) fn judge(wanted: &[Test], reported: &str, seconds: u64) -> Result<bool> {
     let mut passed = 0;
     println!();
     for test in wanted {
-        let (word, took) = match told.lines().find_map(|line| about(test, line)) {
+        let (word, took) = match reported.lines().find_map(|line| about(test, line)) {
             Some(("0", took)) => {
                 passed += 1;
                 ("ok", took)
@@ -23,9 +23,9 @@ pub(super) fn judge(wanted: &[Test], told: &str, seconds: u64) -> Result<bool> {
         };
         println!("{word:>9} {took:>4} s  {test}");
     }
-    let is_whole = told.lines().last() == Some("done");
+    let is_whole = reported.lines().last() == Some("done");
     if !is_whole {
-        println!("the machine did not come to its end: {told:?}");
+        println!("the machine did not come to its end: {reported:?}");
     }
     println!(
         "{passed} of {} tests passed in the machine, in {seconds} s",
@@ -55,8 +55,8 @@ mod tests {
         })
     }
 
-    fn is_good(told: &str) -> bool {
-        judge(&wanted(), told, 1).unwrap()
+    fn is_good(reported: &str) -> bool {
+        judge(&wanted(), reported, 1).unwrap()
     }
 
     #[test]
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn anything_less_is_a_failure() {
-        for told in [
+        for reported in [
             "",
             "done\n",
             "0\t3\t/t/lvm-12ab\tone\ndone\n",
@@ -77,7 +77,7 @@ mod tests {
             "0\t3\t/t/lvm-12ab\tone\n0\t4\t/t/lvm-12ab\ttwo\n",
             "0\t3\t/t/lvm-12ab\tone\n0\t4\t/t/other-12ab\ttwo\ndone\n",
         ] {
-            assert!(!is_good(told), "{told:?}");
+            assert!(!is_good(reported), "{reported:?}");
         }
     }
 }

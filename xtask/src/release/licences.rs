@@ -41,17 +41,17 @@ struct Node {
 #[derive(Deserialize)]
 struct Need {
     pkg: String,
-    dep_kinds: Vec<Kind>,
+    dep_kinds: Vec<DependencyKind>,
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct DependencyKind {
     kind: Option<String>,
 }
 
 /// Returns the text: who has which licence, and what the licences say, each once.
 pub(super) fn of(root: &Path, product: &str) -> Result<String> {
-    let told = cargo()
+    let reported = cargo()
         .args([
             "metadata",
             "--format-version=1",
@@ -62,9 +62,9 @@ pub(super) fn of(root: &Path, product: &str) -> Result<String> {
         .current_dir(root)
         .output()
         .context("failed to run cargo metadata")?;
-    let why = String::from_utf8_lossy(&told.stderr);
-    ensure!(told.status.success(), "cargo metadata failed: {why}");
-    let metadata: Metadata = serde_json::from_slice(&told.stdout)?;
+    let why = String::from_utf8_lossy(&reported.stderr);
+    ensure!(reported.status.success(), "cargo metadata failed: {why}");
+    let metadata: Metadata = serde_json::from_slice(&reported.stdout)?;
     let needed = needed(&metadata, product)?;
     let mut text = String::from("evenkeel is built of these, under these licences.\n\n");
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -127,15 +127,15 @@ fn lay_out(root: &Path, packages: &Path, out: &Path) -> Result<()> {
 
 /// What the program is built of, as CycloneDX tells it.
 fn parts(root: &Path) -> Result<Vec<u8>> {
-    let told = cargo()
+    let reported = cargo()
         .args(["sbom", "--cargo-package", PRODUCT])
         .args(["--output-format", "cyclone_dx_json_1_6"])
         .current_dir(root)
         .output()?;
-    let why = String::from_utf8_lossy(&told.stderr);
+    let why = String::from_utf8_lossy(&reported.stderr);
     ensure!(
-        told.status.success(),
+        reported.status.success(),
         "cargo sbom failed (`make release` installs it): {why}"
     );
-    Ok(told.stdout)
+    Ok(reported.stdout)
 }

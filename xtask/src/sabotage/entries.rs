@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_not_true_is_told() {
+    fn a_list_that_is_not_true_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let list = dir.path().join(LIST);
         fs::create_dir_all(list.parent().unwrap()).unwrap();
@@ -168,7 +168,7 @@ mod tests {
                    replace = ''\npackage = 'evenkeel-op'\ntest = 't'\n";
         fs::write(&list, format!("{one}{one}")).unwrap();
         let entries = read(dir.path()).unwrap();
-        let told = judge(dir.path(), &entries, &made(&[])).join("\n");
+        let reported = judge(dir.path(), &entries, &made(&[])).join("\n");
         for part in [
             "two of that name",
             "no fault F99",
@@ -176,7 +176,7 @@ mod tests {
             "no tests/t.rs",
             "nothing stands for F21",
         ] {
-            assert!(told.contains(part), "'{part}' in: {told}");
+            assert!(reported.contains(part), "'{part}' in: {reported}");
         }
     }
 }

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_is_told_by_commit() {
+    fn the_record_is_reported_by_commit() {
         let entries = ["a", "b", "c", "d"].map(entry);
         let lines = [
             line("old", "a", 1, Outcome::Survived),

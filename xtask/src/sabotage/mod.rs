@@ -90,7 +90,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         }
         let (started, begin) = (record::now(), Instant::now());
         let outcome = trial::run(entry, &tree, &target, &stop)?;
-        if stop.is_told() {
+        if stop.is_reported() {
             bail!("interrupted; `cargo xtask sabotage --resume` goes on");
         }
         println!("{:<36} {outcome}", entry.name);

@@ -2,15 +2,15 @@
 
 /// What a log tells.
 #[derive(Debug, PartialEq, Default)]
-pub(super) struct Told {
+pub(super) struct Reported {
     pub(super) tests: u64,
     /// `<what>: <done> of <all>, seed <N>`
     pub(super) efforts: Vec<String>,
 }
 
 /// Reads a log.
-pub(super) fn read(text: &str) -> Told {
-    Told {
+pub(super) fn read(text: &str) -> Reported {
+    Reported {
         tests: text.lines().rev().find_map(tests).unwrap_or_default(),
         efforts: text.lines().filter_map(effort).map(str::to_owned).collect(),
     }
@@ -30,16 +30,16 @@ fn tests(line: &str) -> Option<u64> {
 
 /// Reads what a test says of its loop. The name of the test may stand before it on the line.
 fn effort(line: &str) -> Option<&str> {
-    let (before, told) = line.split_once("effort: ")?;
+    let (before, reported) = line.split_once("effort: ")?;
     if !before.is_empty() && !before.ends_with(char::is_whitespace) {
         return None;
     }
-    let told = told.trim_end();
-    let (rounds, seed) = told.rsplit_once(", seed ")?;
+    let reported = reported.trim_end();
+    let (rounds, seed) = reported.rsplit_once(", seed ")?;
     let (_, counted) = rounds.rsplit_once(": ")?;
     let (done, all) = counted.split_once(" of ")?;
     let is_number = |text: &str| text.parse::<u64>().is_ok();
-    (is_number(done) && is_number(all) && is_number(seed)).then_some(told)
+    (is_number(done) && is_number(all) && is_number(seed)).then_some(reported)
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
             \x20    Summary [ 812.010s] 12 tests run: 12 passed, 0 skipped\n";
         assert_eq!(
             read(log),
-            Told {
+            Reported {
                 tests: 12,
                 efforts: vec![
                     "kills: 40 of 40, seed 7".into(),
@@ -70,12 +70,12 @@ mod tests {
             read("Summary [ 1s] 2/5 tests run: 1 passed, 1 failed").tests,
             2
         );
-        assert_eq!(read(""), Told::default());
+        assert_eq!(read(""), Reported::default());
         let machine = "running 1 test\r\neffort: kills: 40 of 40, seed 7\r\ntest thin ... ok\r\n\
             \n       ok   61 s  a_is_b::thin\n3 of 4 tests passed in the machine, in 90 s\n";
         assert_eq!(
             read(machine),
-            Told {
+            Reported {
                 tests: 4,
                 efforts: vec!["kills: 40 of 40, seed 7".into()],
             }

@@ -115,10 +115,10 @@ fn try_one(root: &Path, entry: &Entry, seed: u64, room: &Path, stop: &Stop) -> R
     let commit = crate::git::commit(root)?;
     let (started, begin) = (record::now(), Instant::now());
     let code = stop.wait(command)?;
-    if stop.is_told() {
+    if stop.is_reported() {
         bail!("interrupted in {entry}; `cargo xtask soak` goes on there");
     }
-    let told = log::read(&String::from_utf8_lossy(&fs::read(&path)?));
+    let reported = log::read(&String::from_utf8_lossy(&fs::read(&path)?));
     let outcome = match code {
         Some(0) => Outcome::Passed,
         Some(TESTS_FAILED) => Outcome::Failed,
@@ -135,8 +135,8 @@ fn try_one(root: &Path, entry: &Entry, seed: u64, room: &Path, stop: &Stop) -> R
         started,
         seconds: begin.elapsed().as_secs(),
         outcome,
-        tests: told.tests,
-        efforts: told.efforts,
+        tests: reported.tests,
+        efforts: reported.efforts,
     })
 }
 

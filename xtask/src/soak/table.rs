@@ -34,11 +34,11 @@ pub(super) fn page(entries: &[&Entry], lines: &[Line]) -> String {
 /// Returns what the tests said of their loops, without the seed, which has a column.
 fn rounds(line: &Line) -> String {
     let seed = format!(", seed {}", line.seed);
-    let told = line.efforts.iter();
-    let told: Vec<&str> = told
+    let reported = line.efforts.iter();
+    let reported: Vec<&str> = reported
         .map(|one| one.strip_suffix(&seed).unwrap_or(one))
         .collect();
-    told.join("; ").replace('|', "/")
+    reported.join("; ").replace('|', "/")
 }
 
 #[cfg(test)]

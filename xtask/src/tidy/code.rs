@@ -45,7 +45,7 @@ const UNSAFE_ALLOWED: [&str; 7] = [
 ];
 
 /// Crates that meet the user or the developer and so may print, exit and read the environment.
-const FACES: [&str; 6] = [
+const INTERFACES: [&str; 6] = [
     "crates/cli/",
     "xtask/",
     "testkit/",
@@ -105,7 +105,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<String> {
         let rule = [("unsafe", "unsafe code"), ("unsafe_code", "unsafe code")];
         found.extend(sequences(path, &whole, &rule));
     }
-    let is_library = path.contains("/src/") && !FACES.iter().any(|face| path.starts_with(face));
+    let is_library = path.contains("/src/") && !INTERFACES.iter().any(|one| path.starts_with(one));
     if is_library {
         found.extend(sequences(
             path,

@@ -1,4 +1,4 @@
-//! Dependencies point down only: ground ← mechanisms ← operations ← faces.
+//! Dependencies point down only: foundation ← mechanisms ← operations ← interface.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::process::Command;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Layer {
-    Ground,
+    Foundation,
     Mechanism,
     Operation,
-    Face,
+    Interface,
     /// Throwaway servers and faults: never part of the product.
     Testkit,
     /// Developer tasks and end-to-end cases: may use anything.
@@ -18,8 +18,8 @@ enum Layer {
 
 /// Every crate has its layer here; one that is missing fails the test.
 const LAYERS: [(&str, Layer); 35] = [
-    ("evenkeel-op", Layer::Ground),
-    ("evenkeel-sql", Layer::Ground),
+    ("evenkeel-op", Layer::Foundation),
+    ("evenkeel-sql", Layer::Foundation),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
     ("evenkeel-binlog", Layer::Mechanism),
@@ -34,8 +34,8 @@ const LAYERS: [(&str, Layer); 35] = [
     ("evenkeel-urlcodec", Layer::Mechanism),
     ("evenkeel-plugins", Layer::Mechanism),
     // Plugins stand on nothing of the program: a server loads them.
-    ("evenkeel-queue", Layer::Ground),
-    ("evenkeel-queue-condition", Layer::Ground),
+    ("evenkeel-queue", Layer::Foundation),
+    ("evenkeel-queue-condition", Layer::Foundation),
     ("evenkeel-backup", Layer::Operation),
     ("evenkeel-recovery", Layer::Operation),
     ("evenkeel-logical", Layer::Operation),
@@ -44,9 +44,9 @@ const LAYERS: [(&str, Layer); 35] = [
     ("evenkeel-traffic", Layer::Operation),
     ("evenkeel-url-install", Layer::Operation),
     // It meets the user as SQL.
-    ("evenkeel-plugin-url", Layer::Face),
-    ("evenkeel-queue-engine", Layer::Face),
-    ("evenkeel-cli", Layer::Face),
+    ("evenkeel-plugin-url", Layer::Interface),
+    ("evenkeel-queue-engine", Layer::Interface),
+    ("evenkeel-cli", Layer::Interface),
     ("evenkeel-testkit", Layer::Testkit),
     ("evenkeel-xtask", Layer::Workshop),
     ("evenkeel-pages", Layer::Workshop),
@@ -73,7 +73,7 @@ const BESIDE: [(&str, &str); 6] = [
 /// Products of their own, by the folder that their crates are in: each could leave the repository in one move.
 const PRODUCTS: [&str; 2] = ["queue", "url"];
 
-/// What a product may need of the rest, besides the ground.
+/// What a product may need of the rest, besides the foundation.
 const FOR_PRODUCTS: [&str; 2] = ["evenkeel-server", "evenkeel-plugins"];
 
 /// Who may need a product, besides the product itself and the workshop.
@@ -171,7 +171,7 @@ fn judge_product(package: &Package, needs: &Package, for_tests: bool) -> Option<
                 || layer_of(&package.name) == Some(Layer::Workshop)
         }
         (Some(_), None) => {
-            layer == Some(Layer::Ground)
+            layer == Some(Layer::Foundation)
                 || FOR_PRODUCTS.contains(&&*needs.name)
                 || for_tests && layer == Some(Layer::Testkit)
         }

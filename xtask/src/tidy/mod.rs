@@ -8,6 +8,7 @@ mod flavours;
 mod layers;
 mod links;
 mod text;
+mod type_names;
 mod words;
 
 pub use files::Tracked;
@@ -50,6 +51,7 @@ pub fn violations(root: &Path) -> Result<Vec<String>> {
         if file.path.ends_with(".rs") {
             found.extend(code::check(&file.path, text));
             found.extend(flavours::check(&file.path, text));
+            found.extend(type_names::check(&file.path, text));
         }
         if file.path.ends_with(".md") {
             found.extend(links::check(root, &file.path, text));

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 /// One test that was run.
 #[derive(Debug, PartialEq)]
 pub(super) struct Test {
-    /// Package and file: `evenkeel-cases::loads_go_on`; the package alone for tests beside the code.
+    /// Package and file: `evenkeel-cases::loads_resume`; the package alone for tests beside the code.
     pub(super) suite: String,
     pub(super) seconds: f64,
 }
@@ -57,8 +57,8 @@ mod tests {
 
     const RUN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="nextest-run" tests="3" failures="1" errors="0" uuid="x" timestamp="2026-01-01T00:00:00Z" time="12.5">
-    <testsuite name="evenkeel-cases::loads_go_on" tests="1" disabled="0" errors="0" failures="1">
-        <testcase name="a &gt; b=&quot;c&quot; time" classname="evenkeel-cases::loads_go_on" timestamp="2026-01-01T00:00:00Z" time="10.250">
+    <testsuite name="evenkeel-cases::loads_resume" tests="1" disabled="0" errors="0" failures="1">
+        <testcase name="a &gt; b=&quot;c&quot; time" classname="evenkeel-cases::loads_resume" timestamp="2026-01-01T00:00:00Z" time="10.250">
             <failure message="said &lt;testcase time=&quot;9&quot;" type="test failure">&lt;testcase </failure>
             <system-out>time="99"</system-out>
         </testcase>
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(
             read(RUN).unwrap(),
             [
-                test("evenkeel-cases::loads_go_on", 10.25),
+                test("evenkeel-cases::loads_resume", 10.25),
                 test("evenkeel-cli", 0.004),
                 test("evenkeel-cli", 1.0),
             ]
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_run_is_told() {
+    fn what_is_no_run_is_reported() {
         assert!(read("").unwrap().is_empty());
         for wrong in [
             "<testcase time='1'>",

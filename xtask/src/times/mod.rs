@@ -117,9 +117,9 @@ mod tests {
     fn crates_and_files_stand_in_order_of_their_seconds() {
         let tests = [
             test("evenkeel-cli", 1.0),
-            test("evenkeel-cases::loads_go_on", 50.0),
+            test("evenkeel-cases::loads_resume", 50.0),
             test("evenkeel-cases::url_functions_agree", 4.0),
-            test("evenkeel-cases::loads_go_on", 25.0),
+            test("evenkeel-cases::loads_resume", 25.0),
         ];
         assert_eq!(
             tables(&tests),
@@ -131,7 +131,7 @@ mod tests {
              \n\
              | test file | tests | seconds | % |\n\
              |---|---:|---:|---:|\n\
-             | evenkeel-cases::loads_go_on | 2 | 75 | 93.8 |\n\
+             | evenkeel-cases::loads_resume | 2 | 75 | 93.8 |\n\
              | evenkeel-cases::url_functions_agree | 1 | 4 | 5.0 |\n\
              | evenkeel-cli | 1 | 1 | 1.2 |\n"
         );

@@ -3,7 +3,7 @@
 use super::needed::LogPlace;
 use evenkeel_binlog::number_of;
 use evenkeel_op::Result;
-use evenkeel_repository::logs::{Gap, Link, Logs, Place, Timeline};
+use evenkeel_repository::logs::{Gap, Link, LogPosition, Logs, Timeline};
 use evenkeel_repository::{Location, Repository};
 use serde::Serialize;
 
@@ -29,9 +29,9 @@ pub struct TimelineList {
     /// Its name.
     pub timeline: String,
     /// Where it begins.
-    pub from: Option<Place>,
+    pub from: Option<LogPosition>,
     /// Up to where it reaches.
-    pub to: Option<Place>,
+    pub to: Option<LogPosition>,
     /// Time of the first transaction.
     pub first_time: Option<jiff::Timestamp>,
     /// Time of the last transaction; a server that wrote since is ahead of its archive by that.
@@ -57,11 +57,11 @@ pub struct Reach {
     /// The first generation in it.
     pub generation: u32,
     /// Where that is.
-    pub from: Place,
+    pub from: LogPosition,
     /// When its run began.
     pub since: jiff::Timestamp,
     /// The end of the stretch: of the archive, or a gap.
-    pub to: Place,
+    pub to: LogPosition,
 }
 
 /// A generation and where it is.
@@ -158,7 +158,7 @@ fn describe(logs: &Logs, timeline: Timeline, known: &[Known]) -> Result<Timeline
 /// The first generation of each stretch without a gap. Told by names and places alone: a restore
 /// compares the logs themselves.
 fn reaches(timeline: &Timeline, known: &[Known]) -> Vec<Reach> {
-    let order = |place: &Place| (number_of(&place.file), place.position);
+    let order = |place: &LogPosition| (number_of(&place.file), place.position);
     let ends = timeline.gaps.iter().map(|gap| gap.after.clone());
     let mut found: Vec<Reach> = Vec::new();
     let mut since = None;

@@ -11,7 +11,7 @@ mod pending;
 mod seam;
 mod source;
 
-pub use evenkeel_repository::logs::{Gap, Link, Place};
+pub use evenkeel_repository::logs::{Gap, Link, LogPosition};
 pub use extract::extract;
 pub use list::{ArchiveList, Reach, SourceList, TimelineList, list};
 pub(crate) use needed::LogPlace;
@@ -70,9 +70,9 @@ pub struct ArchiveReport {
     /// The timeline of its logs.
     pub timeline: String,
     /// The first place that the run archived.
-    pub from: Option<Place>,
+    pub from: Option<LogPosition>,
     /// Up to where the archive reaches now.
-    pub to: Option<Place>,
+    pub to: Option<LogPosition>,
     /// Segments written.
     pub segments: u64,
     /// Transactions in them.
@@ -157,7 +157,7 @@ struct Archiver<'a> {
     report: ArchiveReport,
     lock: Option<Box<dyn Lock>>,
     /// Where a run that ends by itself ends.
-    target: Option<Place>,
+    target: Option<LogPosition>,
     /// When it was last said that all is archived.
     said: Option<Instant>,
 }
@@ -314,7 +314,12 @@ impl Archiver<'_> {
         Ok(())
     }
 
-    fn over_a_gap(&mut self, timeline: &Timeline, end: Place, first: &str) -> Result<Attached> {
+    fn over_a_gap(
+        &mut self,
+        timeline: &Timeline,
+        end: LogPosition,
+        first: &str,
+    ) -> Result<Attached> {
         let text = format!("the server has deleted its binary logs between {end} and {first}");
         if !self.request.allow_gap {
             return Err(Error::new(ErrorKind::Differs, text)
@@ -328,7 +333,7 @@ impl Archiver<'_> {
         self.report.timeline.clone_from(&timeline.id);
         self.report.gaps.push(Gap {
             after: end,
-            before: Place {
+            before: LogPosition {
                 file: first.to_owned(),
                 position: 0,
             },
@@ -342,11 +347,11 @@ impl Archiver<'_> {
     /// Receives until the end, cutting segments.
     fn receive(&mut self, source: &Source, attached: Attached) -> Result<()> {
         let Attached { mut pending } = attached;
-        let from = Place {
+        let from = LogPosition {
             file: pending.file.clone(),
             position: pending.end().max(4),
         };
-        let reached = |pending: &Pending, target: &Option<Place>| {
+        let reached = |pending: &Pending, target: &Option<LogPosition>| {
             target
                 .as_ref()
                 .is_some_and(|target| is_at(&pending.place(), target))
@@ -358,7 +363,7 @@ impl Archiver<'_> {
         }
         let mut stream = source.archived_stream(&from, self.request.semi_sync)?;
         // Up to where the server waits.
-        let mut asked: Option<Place> = None;
+        let mut asked: Option<LogPosition> = None;
         loop {
             let received = match stream.receive() {
                 Ok(received) => received,
@@ -491,7 +496,7 @@ impl Archiver<'_> {
         segment.finish()?;
         fail::fail_point!("archive::segment_finished");
         let report = &mut self.report;
-        report.from.get_or_insert(Place {
+        report.from.get_or_insert(LogPosition {
             file: header.file,
             position: header.start,
         });
@@ -526,7 +531,7 @@ impl Archiver<'_> {
 }
 
 /// Whether a place is not before another.
-fn is_at(place: &Place, target: &Place) -> bool {
-    let order = |place: &Place| (evenkeel_binlog::number_of(&place.file), place.position);
+fn is_at(place: &LogPosition, target: &LogPosition) -> bool {
+    let order = |place: &LogPosition| (evenkeel_binlog::number_of(&place.file), place.position);
     order(place) >= order(target)
 }

@@ -3,7 +3,7 @@
 use crate::facts::{self, Facts};
 use evenkeel_binlog::number_of;
 use evenkeel_op::Result;
-use evenkeel_repository::logs::{ForgetLogs, ForgetLogsPlan, Logs, Place, Timeline};
+use evenkeel_repository::logs::{ForgetLogs, ForgetLogsPlan, LogPosition, Logs, Timeline};
 use evenkeel_repository::{Manifest, Repository};
 use evenkeel_server::abilities::Recorded;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use super::source::source_id;
 pub(crate) struct LogPlace {
     /// The server, as archived logs name it.
     pub(crate) source: String,
-    pub(crate) at: Place,
+    pub(crate) at: LogPosition,
 }
 
 impl LogPlace {
@@ -31,7 +31,7 @@ impl LogPlace {
         let id = facts.settings.get(flavour.identity_variable());
         Ok(Some(Self {
             source: source_id(flavour, id.map_or("", String::as_str)),
-            at: Place { file, position },
+            at: LogPosition { file, position },
         }))
     }
 }
@@ -79,7 +79,7 @@ fn spare_successors(
     kept: &BTreeMap<&str, Vec<Kept>>,
     what: &mut [ForgetLogs],
 ) {
-    let order = |place: &Place| (number_of(&place.file), place.position);
+    let order = |place: &LogPosition| (number_of(&place.file), place.position);
     // By timeline, the file from which on others need it.
     let mut needed: BTreeMap<(&str, &str), &str> = BTreeMap::new();
     // Each round goes one server further.
@@ -118,7 +118,7 @@ fn spare_successors(
 }
 
 /// A generation of a server: where it is in the server's log, and when it was made.
-type Kept = (Place, jiff::Timestamp);
+type Kept = (LogPosition, jiff::Timestamp);
 
 fn places(kept: &[Manifest], source: &str) -> Result<Vec<Kept>> {
     let mut all = Vec::new();

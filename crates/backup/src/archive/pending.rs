@@ -3,7 +3,7 @@
 use evenkeel_binlog::{self as binlog, Event, Format, Groups, GtidSet, MAGIC, body, kind};
 use evenkeel_op::Result;
 use evenkeel_repository::BlockHash;
-use evenkeel_repository::logs::{Place, SegmentHeader, Unfinished};
+use evenkeel_repository::logs::{LogPosition, SegmentHeader, Unfinished};
 use std::time::Instant;
 
 /// A set that is longer is not in headers: one of a few servers takes a hundred bytes.
@@ -16,7 +16,7 @@ pub(super) struct Pending {
     bytes: Vec<u8>,
     /// When its first byte came.
     since: Option<Instant>,
-    previous: Option<Place>,
+    previous: Option<LogPosition>,
     gap: Option<String>,
     last_event: u64,
     groups: Groups,
@@ -36,7 +36,7 @@ struct Seen {
 
 impl Pending {
     /// Begins a file, behind `previous` or behind a gap.
-    pub(super) fn begin(file: String, previous: Option<Place>, gap: Option<String>) -> Self {
+    pub(super) fn begin(file: String, previous: Option<LogPosition>, gap: Option<String>) -> Self {
         Self {
             bytes: MAGIC.to_vec(),
             gap,
@@ -44,7 +44,7 @@ impl Pending {
         }
     }
 
-    fn resume(file: String, start: u64, previous: Option<Place>) -> Self {
+    fn resume(file: String, start: u64, previous: Option<LogPosition>) -> Self {
         Self {
             file,
             start,
@@ -62,7 +62,7 @@ impl Pending {
 
     /// Continues behind a segment.
     pub(super) fn behind(last: &SegmentHeader) -> Result<Self> {
-        let end = Place {
+        let end = LogPosition {
             file: last.file.clone(),
             position: last.end,
         };
@@ -86,8 +86,8 @@ impl Pending {
         self.start + self.bytes.len() as u64
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place {
+    pub(super) fn place(&self) -> LogPosition {
+        LogPosition {
             file: self.file.clone(),
             position: self.end(),
         }
@@ -189,7 +189,7 @@ impl Pending {
             of: None,
         };
         self.start = end;
-        self.previous = Some(Place {
+        self.previous = Some(LogPosition {
             file: self.file.clone(),
             position: end,
         });

@@ -12,7 +12,7 @@ use crate::point::log::{ArchivedFile, FileEnd};
 use evenkeel_binlog::{Gtid, GtidSet, number_of};
 use evenkeel_op::{Cancel, Context, ErrorKind, Result};
 use evenkeel_repository::Repository;
-use evenkeel_repository::logs::{Link, Logs, Place, Timeline};
+use evenkeel_repository::logs::{Link, LogPosition, Logs, Timeline};
 
 /// What is archived of other servers, and what a server's log is to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Seam {
 /// How an archived timeline ends.
 struct End<'a> {
     timeline: &'a Timeline,
-    place: Place,
+    place: LogPosition,
     gtids: GtidSet,
     /// The last transaction, and the second of its last statement.
     last: Option<(Gtid, u32)>,

@@ -6,7 +6,7 @@ use evenkeel_binlog::{
 };
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
 use evenkeel_repository::BlockHash;
-use evenkeel_repository::logs::{Logs, Place, Timeline};
+use evenkeel_repository::logs::{LogPosition, Logs, Timeline};
 use evenkeel_server::abilities::{Abilities, Flavour, GtidKind};
 use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::coordinates::Coordinates;
@@ -24,7 +24,7 @@ pub(super) struct Source {
     /// Its log files, in order, and their lengths.
     pub(super) logs: Vec<(String, u64)>,
     /// Where it is now.
-    pub(super) now: Place,
+    pub(super) now: LogPosition,
     /// When it was asked that.
     pub(super) asked: Instant,
     abilities: Abilities,
@@ -56,7 +56,7 @@ impl Source {
         Ok(Self {
             id: source_id(abilities.flavour, &id.unwrap_or_default()),
             logs,
-            now: Place { file, position },
+            now: LogPosition { file, position },
             asked,
             abilities,
             options: options.clone(),
@@ -102,13 +102,13 @@ impl Source {
         cancel: &Cancel,
         mut take: impl FnMut(Gtid, u32) -> bool,
     ) -> Result<()> {
-        let mut at = Place {
+        let mut at = LogPosition {
             file: file.to_owned(),
             position: 4,
         };
         let mut stream = self.stream(&at)?;
         let (mut groups, mut format) = (Groups::default(), None::<Format>);
-        let order = |place: &Place| (number_of(&place.file), place.position);
+        let order = |place: &LogPosition| (number_of(&place.file), place.position);
         while order(&at) < order(&self.now) {
             cancel.check()?;
             let bytes = match stream.receive()? {
@@ -145,12 +145,16 @@ impl Source {
     }
 
     /// Begins a stream.
-    fn stream(&self, from: &Place) -> Result<BinlogStream> {
+    fn stream(&self, from: &LogPosition) -> Result<BinlogStream> {
         self.open(from, false)
     }
 
     /// Begins the stream that is archived, which the server may wait for.
-    pub(super) fn archived_stream(&self, from: &Place, semi_sync: bool) -> Result<BinlogStream> {
+    pub(super) fn archived_stream(
+        &self,
+        from: &LogPosition,
+        semi_sync: bool,
+    ) -> Result<BinlogStream> {
         if semi_sync {
             let mut session = Session::open(&self.options)?;
             semi_sync::is_on(&mut session, self.abilities.flavour)?;
@@ -158,7 +162,7 @@ impl Source {
         self.open(from, semi_sync)
     }
 
-    fn open(&self, from: &Place, semi_sync: bool) -> Result<BinlogStream> {
+    fn open(&self, from: &LogPosition, semi_sync: bool) -> Result<BinlogStream> {
         let wanted = BinlogRequest {
             file: &from.file,
             position: from.position,
@@ -188,7 +192,7 @@ impl Source {
             return Ok(false);
         }
         let header = logs.header(last)?;
-        let from = Place {
+        let from = LogPosition {
             file: last.file.clone(),
             position: header.last_event,
         };
@@ -213,7 +217,7 @@ impl Source {
     /// Returns a name for the timeline of the log that begins with a file: the time and a checksum of
     /// its first events.
     pub(super) fn history(&self, file: &str, cancel: &Cancel) -> Result<String> {
-        let from = Place {
+        let from = LogPosition {
             file: file.to_owned(),
             position: 4,
         };
@@ -233,7 +237,7 @@ impl Source {
     }
 
     /// Receives up to `count` events that are in the file, from an event's start on.
-    fn events(&self, from: &Place, count: usize, cancel: &Cancel) -> Result<Vec<Vec<u8>>> {
+    fn events(&self, from: &LogPosition, count: usize, cancel: &Cancel) -> Result<Vec<Vec<u8>>> {
         let mut stream = self.stream(from)?;
         let until = Instant::now() + FIRST_EVENTS;
         let mut all: Vec<Vec<u8>> = Vec::new();

@@ -11,7 +11,7 @@ pub use tool::{Tool, Wanted};
 
 pub(crate) use option_file::OptionFile;
 pub(crate) use prepare::{Copied, prepare, reach};
-pub(crate) use process::{Output, Ticks, Told, run};
+pub(crate) use process::{Output, Reported, Ticks, run};
 
 /// What `snapshot` begins with in the facts of a generation that a tool has copied.
 const SNAPSHOT: &str = "engine/";

@@ -1,7 +1,7 @@
 //! The names of one generation, as directories.
 
 use crate::restore::{dress, names};
-use evenkeel_mount::{Attributes, Kind};
+use evenkeel_mount::{Attributes, NodeKind};
 use evenkeel_op::{Error, Result};
 use evenkeel_repository::{FileKind, FileRecord, Reader};
 use std::collections::BTreeMap;
@@ -108,10 +108,10 @@ impl Listed {
         self.names.iter().map(|(name, number)| (name, *number))
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> NodeKind {
         match self.what {
-            What::Directory(_) => Kind::Directory,
-            What::File(_) => Kind::File,
+            What::Directory(_) => NodeKind::Directory,
+            What::File(_) => NodeKind::File,
         }
     }
 
@@ -138,7 +138,7 @@ impl Listed {
 /// A directory of nobody's making: everybody may look into it.
 pub(super) fn plain_directory() -> Attributes {
     Attributes {
-        kind: Kind::Directory,
+        kind: NodeKind::Directory,
         size: 0,
         allocated: 0,
         mode: 0o755,

@@ -8,7 +8,7 @@
 
 use super::contents::{Contents, Opened};
 use super::listing::{TOP, plain_directory};
-use evenkeel_mount::{Attributes, Entry, Kind, NodeId, ROOT, Tree};
+use evenkeel_mount::{Attributes, Entry, NodeId, NodeKind, ROOT, Tree};
 use evenkeel_repository::Summary;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ const LATEST: &str = "latest";
 
 /// What is above the generations.
 enum Above {
-    Directory(BTreeMap<OsString, (NodeId, Kind)>, (i64, u32)),
+    Directory(BTreeMap<OsString, (NodeId, NodeKind)>, (i64, u32)),
     Link(OsString),
 }
 
@@ -69,12 +69,12 @@ impl View {
             let mut names = BTreeMap::new();
             for (generation, _) in &generations {
                 let name = OsString::from(generation.to_string());
-                names.insert(name, (node_of(*generation, TOP), Kind::Directory));
+                names.insert(name, (node_of(*generation, TOP), NodeKind::Directory));
             }
             above.push(Above::Link(newest.0.to_string().into()));
-            names.insert(LATEST.into(), (above.len() as NodeId, Kind::Link));
+            names.insert(LATEST.into(), (above.len() as NodeId, NodeKind::Link));
             above.push(Above::Directory(names, (newest.1, 0)));
-            top.insert(source.into(), (above.len() as NodeId, Kind::Directory));
+            top.insert(source.into(), (above.len() as NodeId, NodeKind::Directory));
         }
         above[0] = Above::Directory(top, (0, 0));
         Self {
@@ -120,7 +120,7 @@ impl Tree for View {
                 ..plain_directory()
             }),
             Some(Above::Link(target)) => Ok(Attributes {
-                kind: Kind::Link,
+                kind: NodeKind::Link,
                 size: target.len() as u64,
                 mode: 0o777,
                 ..plain_directory()
@@ -162,7 +162,10 @@ impl Tree for View {
                 let entries = listed.names().map(|(name, number)| Entry {
                     name: name.clone(),
                     node: node_of(generation, number),
-                    kind: opened.listing.get(number).map_or(Kind::File, |l| l.kind()),
+                    kind: opened
+                        .listing
+                        .get(number)
+                        .map_or(NodeKind::File, |l| l.kind()),
                 });
                 Ok(entries.collect())
             }

@@ -7,7 +7,7 @@ use super::two_places::TimesGoBack;
 use super::typed::Point;
 use super::walk::{Verdict, Walk};
 use super::way::{Leg, ways};
-use crate::archive::{LogPlace, Place};
+use crate::archive::{LogPlace, LogPosition};
 use crate::facts::{DATA_ROOT, Facts, LOG_ROOT};
 use crate::restore::bound_to_their_place;
 use evenkeel_op::{Context, Error, Result, Run};
@@ -185,7 +185,7 @@ fn base(
 fn is_same(
     repository: &Repository,
     generation: u32,
-    at: &Place,
+    at: &LogPosition,
     timeline: &Timeline,
     logs: &Logs,
 ) -> Result<bool> {
@@ -309,7 +309,7 @@ fn walk_leg(logs: &Logs, leg: &mut Leg, walk: &mut Walk<'_>, run: Run<'_>) -> Re
         .enumerate()
     {
         run.cancel.check()?;
-        let from = Place {
+        let from = LogPosition {
             file: (*file).to_owned(),
             position: if number == 0 { leg.from.position } else { 4 },
         };

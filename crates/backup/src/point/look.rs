@@ -101,10 +101,10 @@ pub(super) fn seconds(transaction: &Transaction) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::Place;
+    use crate::archive::LogPosition;
 
     fn of(time: i64) -> Transaction {
-        let at = Place {
+        let at = LogPosition {
             file: "b.000001".to_owned(),
             position: 4,
         };

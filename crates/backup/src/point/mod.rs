@@ -24,7 +24,7 @@ mod way;
 
 pub use find::{PointPlan, find};
 pub use replay::Replay;
-pub(crate) use replay::{Ground, Means, means, replay};
+pub(crate) use replay::{Means, ReplayDirectories, means, replay};
 pub use report::{PointReport, Seam};
 pub use transaction::Transaction;
 pub use two_places::{TimesGoBack, TwoPlaces};

@@ -2,7 +2,7 @@
 
 use super::transaction::Transaction;
 use super::unmade::{Unmade, Why};
-use crate::archive::Place;
+use crate::archive::LogPosition;
 
 /// So many statements that read files are listed: a longer list would say nothing more.
 const TOLD: usize = 50;
@@ -11,7 +11,7 @@ const TOLD: usize = 50;
 #[derive(Clone)]
 pub(super) struct Reached {
     /// The place.
-    pub(super) to: Place,
+    pub(super) to: LogPosition,
     /// How many transactions are before it.
     pub(super) transactions: u64,
     /// The last transaction before it.
@@ -28,7 +28,7 @@ pub(super) struct Reached {
 
 impl Reached {
     /// Begins at a place.
-    pub(super) fn at(place: Place) -> Self {
+    pub(super) fn at(place: LogPosition) -> Self {
         Self {
             to: place,
             transactions: 0,
@@ -54,7 +54,7 @@ impl Reached {
             Some(_) => self.gtids.0 = true,
             None => self.gtids.1 = true,
         }
-        self.to = Place {
+        self.to = LogPosition {
             file: transaction.at.file.clone(),
             position: transaction.end,
         };

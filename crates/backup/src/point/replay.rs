@@ -94,7 +94,7 @@ pub(crate) fn means(
 }
 
 /// The directories to work on.
-pub(crate) struct Ground<'a> {
+pub(crate) struct ReplayDirectories<'a> {
     /// Where the data directory is.
     pub(crate) place: &'a Path,
     /// How this process reaches it.
@@ -112,46 +112,48 @@ pub(crate) struct Ground<'a> {
 pub(crate) fn replay(
     replay: &Replay,
     means: &Means,
-    ground: &Ground<'_>,
+    directories: &ReplayDirectories<'_>,
     settings: &BTreeMap<String, String>,
     run: Run<'_>,
 ) -> Result<()> {
     let Some(last) = &replay.plan.report.last_applied else {
         return Ok(());
     };
-    forget_sources(ground.dir)?;
-    let relay = write_relay_logs(replay, last, ground.dir, run)?;
+    forget_sources(directories.dir)?;
+    let relay = write_relay_logs(replay, last, directories.dir, run)?;
     fail::fail_point!("point::relay_written");
-    let mut launch = Launch::new(replay.binary.clone(), ground.place);
-    launch.extra_args.extend(ground.options.iter().cloned());
+    let mut launch = Launch::new(replay.binary.clone(), directories.place);
+    launch
+        .extra_args
+        .extend(directories.options.iter().cloned());
     launch.extra_args.extend(OPTIONS.map(str::to_owned));
     launch.extra_args.extend(more_options(replay, settings));
     launch.time_zone.clone_from(&means.zone);
     launch.is_sealed = true;
     launch.account = means.account;
     let start = || -> Result<Running> {
-        means.account.map_or(Ok(()), ground.lend)?;
+        means.account.map_or(Ok(()), directories.lend)?;
         run.progress
             .phase("starting a server on the restored files", None, Unit::Items);
         let server = launch.start(DEADLINE, run.cancel)?;
         run.progress.end();
         Ok(server)
     };
-    let take_back = || means.account.map_or(Ok(()), |_| (ground.take_back)());
+    let take_back = || means.account.map_or(Ok(()), |_| (directories.take_back)());
     let mut server = start()?;
     if forget_channels(&server)? {
         // With them the server took the relay logs for its own of then.
         server.stop(DEADLINE)?;
         take_back()?;
-        clear(ground.dir)?;
-        write_relay_logs(replay, last, ground.dir, run)?;
+        clear(directories.dir)?;
+        write_relay_logs(replay, last, directories.dir, run)?;
         server = start()?;
     }
     apply(replay, settings, &server, &relay, run)?;
     fail::fail_point!("point::applied");
     server.stop(DEADLINE)?;
     take_back()?;
-    clear(ground.dir)
+    clear(directories.dir)
 }
 
 /// Removes the files in which a replica keeps whom it follows and how far it is: relay logs that are not there.

@@ -3,16 +3,16 @@
 use super::transaction::Transaction;
 use super::two_places::TwoPlaces;
 use super::unmade::Unmade;
-use crate::archive::Place;
+use crate::archive::LogPosition;
 use serde::Serialize;
 
 /// Where a restore to a point came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PointReport {
     /// The generation's own place, from which on transactions were applied.
-    pub from: Place,
+    pub from: LogPosition,
     /// The place that was reached.
-    pub to: Place,
+    pub to: LogPosition,
     /// Transactions applied.
     pub transactions: u64,
     /// The last one applied; none when the generation was at the point already.
@@ -36,7 +36,7 @@ pub struct Seam {
     /// The server that was before.
     pub from: String,
     /// Up to where its log was applied.
-    pub after: Place,
+    pub after: LogPosition,
     /// The server whose log was applied then; places behind that are in its log.
     pub to: String,
 }

@@ -1,13 +1,13 @@
 //! What is known of a transaction in the archive.
 
-use crate::archive::Place;
+use crate::archive::LogPosition;
 use serde::Serialize;
 
 /// A transaction in the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Transaction {
     /// Where it begins.
-    pub at: Place,
+    pub at: LogPosition,
     /// Position after it, in the same file.
     pub end: u64,
     /// When it was committed, where its log tells that; else when its last statement began, as its session said.

@@ -4,7 +4,7 @@
 use super::look::Look;
 use super::reached::Reached;
 use super::transaction::Transaction;
-use crate::archive::Place;
+use crate::archive::LogPosition;
 use evenkeel_op::{Error, Result};
 use serde::Serialize;
 
@@ -26,11 +26,11 @@ pub struct TwoPlaces {
     /// Which was taken: `first` or `last`.
     pub taken: &'static str,
     /// Where the first transaction of the point or later begins.
-    pub first: Place,
+    pub first: LogPosition,
     /// That transaction.
     pub first_later: Option<Transaction>,
     /// Behind the last earlier transaction.
-    pub last: Place,
+    pub last: LogPosition,
     /// That transaction.
     pub last_earlier: Option<Transaction>,
     /// How many earlier ones are between the two places.

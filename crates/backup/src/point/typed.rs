@@ -1,6 +1,6 @@
 //! A point in time, as people type it.
 
-use crate::archive::Place;
+use crate::archive::LogPosition;
 use evenkeel_binlog::{Gtid, number_of};
 use evenkeel_op::{Error, Result};
 use jiff::civil::DateTime;
@@ -16,7 +16,7 @@ pub enum Point {
     /// Before this transaction.
     Before(Gtid),
     /// After the last transaction that ends here or before.
-    Position(Place),
+    Position(LogPosition),
 }
 
 impl Point {
@@ -34,7 +34,7 @@ impl Point {
             && let Ok(position) = position.parse()
         {
             let file = file.to_owned();
-            return Ok(Self::Position(Place { file, position }));
+            return Ok(Self::Position(LogPosition { file, position }));
         }
         if let Ok(time) = text.parse::<jiff::Timestamp>() {
             return Ok(Self::Time(time));
@@ -136,7 +136,7 @@ mod tests {
             parse("2026-11-20T10:41:07Z").unwrap(),
             time("2026-11-20T10:41:07Z")
         );
-        let place = Place {
+        let place = LogPosition {
             file: "binlog.000042".to_owned(),
             position: 1234,
         };

@@ -4,7 +4,7 @@
 //! Not seen: statements in compressed events, and those of which the text does not say it because a function, a
 //! trigger or a view does it.
 
-use crate::archive::Place;
+use crate::archive::LogPosition;
 use serde::Serialize;
 
 /// How much of a statement is shown.
@@ -24,7 +24,7 @@ pub enum Why {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmade {
     /// Where it begins.
-    pub at: Place,
+    pub at: LogPosition,
     /// Why.
     pub why: Why,
     /// Its text, or the beginning of it.
@@ -55,13 +55,13 @@ pub(super) fn why(text: &[u8]) -> Option<Why> {
 }
 
 /// Returns the part of a statement that is shown.
-pub(super) fn told(text: &[u8]) -> String {
+pub(super) fn reported(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let mut told: String = text.chars().take(TOLD).collect();
-    if told.len() < text.len() {
-        told.push('…');
+    let mut reported: String = text.chars().take(TOLD).collect();
+    if reported.len() < text.len() {
+        reported.push('…');
     }
-    told
+    reported
 }
 
 /// Cuts a statement into words and signs, without what stands in quotes or in comments.
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_are_told_by_what_they_do() {
+    fn statements_are_reported_by_what_they_do() {
         for (text, expected) in [
             (
                 "CREATE FUNCTION f RETURNS STRING SONAME 'x.so'",
@@ -140,6 +140,6 @@ mod tests {
         ] {
             assert_eq!(why(text.as_bytes()), expected, "{text}");
         }
-        assert_eq!(told(&[b'x'; 400]).chars().count(), 301);
+        assert_eq!(reported(&[b'x'; 400]).chars().count(), 301);
     }
 }

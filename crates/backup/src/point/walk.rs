@@ -10,7 +10,7 @@ use super::two_places::{TimesGoBack, choose};
 use super::typed::Point;
 use super::unmade::Unmade;
 use super::way::Leg;
-use crate::archive::Place;
+use crate::archive::LogPosition;
 use evenkeel_binlog::{Gtid, GtidSet};
 use evenkeel_op::{Error, ErrorKind, Result};
 
@@ -28,7 +28,7 @@ pub(super) struct Walk<'a> {
     point: &'a Point,
     so_far: Reached,
     /// Where the point is, once it is reached.
-    cut: Option<Place>,
+    cut: Option<LogPosition>,
     /// What is seen behind it, where it is a time.
     look: Option<Look>,
     next: Option<Transaction>,
@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
             }
             (None, _) => {
                 if self.stops_after(&transaction) {
-                    self.cut = Some(Place {
+                    self.cut = Some(LogPosition {
                         file: transaction.at.file.clone(),
                         position: transaction.end,
                     });
@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
         !look.is_over()
     }
 
-    fn stops_between(&self, at: &Place, time: u32) -> bool {
+    fn stops_between(&self, at: &LogPosition, time: u32) -> bool {
         match self.point {
             Point::Time(point) => i64::from(time) >= point.as_second(),
             Point::Position(place) => order(at) > order(place),
@@ -225,7 +225,7 @@ impl<'a> Walk<'a> {
         match self.point {
             Point::Time(point) => seconds(transaction) >= point.as_second(),
             Point::Position(place) => {
-                let end = Place {
+                let end = LogPosition {
                     file: transaction.at.file.clone(),
                     position: transaction.end,
                 };

@@ -1,7 +1,7 @@
 //! The ways from a generation on: its own history, and those of servers that took over.
 
 use super::base::{Base, order};
-use crate::archive::Place;
+use crate::archive::LogPosition;
 use evenkeel_binlog::GtidSet;
 use evenkeel_repository::logs::{Link, Timeline};
 
@@ -13,9 +13,9 @@ const LEGS_MAX: usize = 64;
 pub(crate) struct Leg {
     pub(crate) timeline: Timeline,
     /// Where it begins: at the generation, or at the first byte of a file.
-    pub(crate) from: Place,
+    pub(crate) from: LogPosition,
     /// Up to where it counts, if another leg follows.
-    pub(crate) until: Option<Place>,
+    pub(crate) until: Option<LogPosition>,
     /// By what it was reached.
     pub(crate) link: Option<Link>,
     /// What was executed before it, which is not applied again. Known once the legs before were read.
@@ -36,11 +36,11 @@ pub(super) fn ways(base: &Base, known: &[Timeline]) -> Vec<Vec<Leg>> {
         whole: None,
     };
     let mut all = Vec::new();
-    go_on(vec![first], known, &mut all);
+    resume(vec![first], known, &mut all);
     all
 }
 
-fn go_on(way: Vec<Leg>, known: &[Timeline], all: &mut Vec<Vec<Leg>>) {
+fn resume(way: Vec<Leg>, known: &[Timeline], all: &mut Vec<Vec<Leg>>) {
     let Some(last) = way.last().filter(|_| way.len() < LEGS_MAX) else {
         return;
     };
@@ -51,7 +51,7 @@ fn go_on(way: Vec<Leg>, known: &[Timeline], all: &mut Vec<Vec<Leg>>) {
     let mut next: Vec<(&Timeline, &Link)> = Vec::new();
     for timeline in known.iter().filter(|one| is_new(one)) {
         let links = timeline.follows.iter().filter(|link| {
-            let begin = Place {
+            let begin = LogPosition {
                 file: link.file.clone(),
                 position: 0,
             };
@@ -71,7 +71,7 @@ fn go_on(way: Vec<Leg>, known: &[Timeline], all: &mut Vec<Vec<Leg>>) {
         }
         longer.push(Leg {
             timeline: timeline.clone(),
-            from: Place {
+            from: LogPosition {
                 file: link.file.clone(),
                 position: 4,
             },
@@ -80,7 +80,7 @@ fn go_on(way: Vec<Leg>, known: &[Timeline], all: &mut Vec<Vec<Leg>>) {
             known: None,
             whole: None,
         });
-        go_on(longer, known, all);
+        resume(longer, known, all);
     }
     all.push(way);
 }

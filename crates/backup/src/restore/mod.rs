@@ -18,7 +18,7 @@ pub use request::{RestoreReport, RestoreRequest};
 
 use crate::engine::{self, Copied, Tool, Wanted};
 use crate::facts::{DATA_ROOT as DATA, Facts};
-use crate::point::{self, Ground, Means};
+use crate::point::{self, Means, ReplayDirectories};
 use crate::throwaway;
 use entries::Where;
 use evenkeel_op::paths::{absolute, resolved};
@@ -274,14 +274,14 @@ fn replay(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
     entries::relink(plan, Where::Target, Where::Staged)?;
     all().try_for_each(Staging::unhold_all)?;
     fail::fail_point!("point::unheld");
-    let ground = Ground {
+    let directories = ReplayDirectories {
         place: data.place(),
         dir: data.dir(),
         options: start_options(settings, &plan.facts.roots, &places)?,
         lend: &|to| all().try_for_each(|root| root.lend(to)),
         take_back: &|| all().try_for_each(Staging::take_back),
     };
-    point::replay(replay, means, &ground, settings, run)?;
+    point::replay(replay, means, &directories, settings, run)?;
     fail::fail_point!("point::taken_back");
     all().try_for_each(Staging::hold_all)?;
     if means.account.is_some() {

@@ -5,7 +5,7 @@ use crate::facts::Facts;
 use evenkeel_op::workers::first_error;
 use evenkeel_op::{Cancel, Context, Error, Result, Run, Unit, units};
 use evenkeel_repository::{BlockContent, FileKind, FileReader, Location, Reader, Repository};
-use evenkeel_snapshot::volume::{self, Kind, Users};
+use evenkeel_snapshot::volume::{self, Users, VolumeKind};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use serde::Serialize;
 use std::fs::File;
@@ -50,7 +50,7 @@ impl OntoRequest {
 pub struct OntoPlan {
     /// What the plan comes to.
     pub report: OntoReport,
-    kind: Kind,
+    kind: VolumeKind,
     reader: FileReader,
     workers: usize,
 }
@@ -94,7 +94,7 @@ pub fn plan_onto(request: &OntoRequest) -> Result<OntoPlan> {
     let bytes_target = volume::size(&target)
         .context(|| format!("failed to examine {}", request.target.display()))?;
     let size = content.meta().size;
-    if kind == Kind::Device && bytes_target < size {
+    if kind == VolumeKind::Device && bytes_target < size {
         return Err(Error::refused(format!(
             "{} has {}, but {name} needs {}",
             request.target.display(),
@@ -160,11 +160,11 @@ fn find(reader: &Reader, facts: &Facts, wanted: Option<&str>) -> Result<(String,
 
 /// Opens what should be overwritten, if nobody uses it. A device stays claimed as long as it is
 /// open.
-fn open(target: &Path, kind: Kind) -> Result<File> {
+fn open(target: &Path, kind: VolumeKind) -> Result<File> {
     let hint = "unmount it, stop the program that uses it, or name another";
     let file = match kind {
-        Kind::Device => volume::claim(target, true).map_err(|error| error.hint(hint))?,
-        Kind::File => File::options()
+        VolumeKind::Device => volume::claim(target, true).map_err(|error| error.hint(hint))?,
+        VolumeKind::File => File::options()
             .read(true)
             .write(true)
             .open(target)
@@ -185,7 +185,7 @@ pub fn onto(plan: OntoPlan, run: Run<'_>) -> Result<OntoReport> {
     let mut report = plan.report.clone();
     let path = &report.target;
     let file = open(path, plan.kind)?;
-    if plan.kind == Kind::File {
+    if plan.kind == VolumeKind::File {
         file.set_len(report.bytes_logical)
             .context(|| format!("failed to size {}", path.display()))?;
     }
@@ -270,7 +270,7 @@ fn stretches(
 /// What is written over.
 struct Over<'a> {
     file: &'a File,
-    kind: Kind,
+    kind: VolumeKind,
     wanted: Vec<u8>,
     there: Vec<u8>,
 }
@@ -279,7 +279,7 @@ impl Over<'_> {
     /// Writes a block if what is there differs, and returns how many bytes that were.
     fn block(&mut self, offset: u64, length: u64, content: BlockContent<'_>) -> Result<u64> {
         let is_hole = matches!(content, BlockContent::Hole);
-        if is_hole && self.kind == Kind::File && self.is_hole_there(offset, length) {
+        if is_hole && self.kind == VolumeKind::File && self.is_hole_there(offset, length) {
             return Ok(0);
         }
         let bytes = match content {
@@ -296,7 +296,7 @@ impl Over<'_> {
         if self.there == self.wanted {
             return Ok(0);
         }
-        if !(is_hole && self.kind == Kind::File && self.punch(offset, length)) {
+        if !(is_hole && self.kind == VolumeKind::File && self.punch(offset, length)) {
             self.file
                 .write_all_at(&self.wanted, offset)
                 .context(|| format!("failed to write at byte {offset}"))?;

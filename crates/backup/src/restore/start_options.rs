@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn moved_tablespaces_are_told_where_they_are_looked_for() {
+    fn moved_tablespaces_are_reported_where_they_are_looked_for() {
         let at = |version: &'static str| {
             let settings = map(&[("version", version)]);
             start_options(&settings, &map(&[]), &map(&[("tablespaces-1", "/t")])).unwrap()

@@ -4,7 +4,7 @@
 use super::present::spellings;
 use evenkeel_op::Result;
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
-use evenkeel_server::tables::{Definition, Table, definition};
+use evenkeel_server::tables::{Definition, TableId, definition};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -12,14 +12,14 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Defined {
     /// The table; none where the file's name does not say it all.
-    pub(super) table: Option<Table>,
+    pub(super) table: Option<TableId>,
     /// The file.
     pub(super) file: String,
     pub(super) engine: String,
 }
 
 /// The engine that a definition says of a table.
-pub(super) fn engine_of<'d>(defined: &'d [Defined], table: &Table) -> Option<&'d str> {
+pub(super) fn engine_of<'d>(defined: &'d [Defined], table: &TableId) -> Option<&'d str> {
     let of_it = |one: &&Defined| one.table.as_ref() == Some(table);
     defined.iter().find(of_it).map(|one| one.engine.as_str())
 }
@@ -28,7 +28,7 @@ pub(super) fn engine_of<'d>(defined: &'d [Defined], table: &Table) -> Option<&'d
 /// account sees its tables, next to none is read.
 pub(super) fn read(
     files: &ServerFiles,
-    seen: &BTreeMap<Table, Option<String>>,
+    seen: &BTreeMap<TableId, Option<String>>,
     place: impl Fn(&FoundFile) -> PathBuf,
 ) -> Result<Vec<Defined>> {
     let mut found = Vec::new();
@@ -46,10 +46,10 @@ pub(super) fn read(
             "sdi" => None,
             _ => continue,
         };
-        let is_told = |table: &Table| seen.get(table).is_some_and(Option::is_some);
+        let is_reported = |table: &TableId| seen.get(table).is_some_and(Option::is_some);
         if dir == "performance_schema"
             || stem.starts_with("#sql")
-            || table.as_ref().is_some_and(is_told)
+            || table.as_ref().is_some_and(is_reported)
         {
             continue;
         }
@@ -76,8 +76,8 @@ fn parts(name: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// The table's first name: the one in the server's encoding, where there is one.
-fn spelled(dir: &str, stem: &str) -> Option<Table> {
-    Some(Table {
+fn spelled(dir: &str, stem: &str) -> Option<TableId> {
+    Some(TableId {
         schema: spellings(dir).next()?,
         name: spellings(stem).next()?,
     })

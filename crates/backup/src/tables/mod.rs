@@ -24,7 +24,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::files::{FoundFile, ServerFiles};
 use evenkeel_server::lock::Limits;
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_server::tables::{ServerTables, Table, covered};
+use evenkeel_server::tables::{ServerTables, TableId, covered};
 use present::Present;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -122,7 +122,7 @@ pub(crate) fn of_files(
     let defined = definitions::read(files, &Default::default(), place)?;
     let nobody = ServerTables::default();
     refusal::engines(&nobody, &defined, &Present::of(files))?;
-    let tables: BTreeSet<Table> = defined.into_iter().filter_map(|one| one.table).collect();
+    let tables: BTreeSet<TableId> = defined.into_iter().filter_map(|one| one.table).collect();
     match tables.is_empty() {
         true => Ok(None),
         false => TableRecord::of(&BTreeSet::new(), &tables).map(Some),
@@ -158,7 +158,7 @@ pub(crate) fn lacking(names: &[String], files: &ServerFiles) -> evenkeel_op::Err
 
 /// Returns the tables that a server lists: those that the account sees, and those that InnoDB's files are
 /// named after.
-pub(crate) fn names(listed: &ServerTables) -> BTreeSet<Table> {
+pub(crate) fn names(listed: &ServerTables) -> BTreeSet<TableId> {
     let seen = listed.tables.keys().cloned();
     // Where each table has a definition's file, that one counts: InnoDB may have leftovers without one.
     let spaces = listed.tablespaces.iter().filter(|_| !listed.has_frm_files);
@@ -167,7 +167,7 @@ pub(crate) fn names(listed: &ServerTables) -> BTreeSet<Table> {
 }
 
 /// The table that a tablespace below the data directory is of; none for one that may be of several.
-fn table_of(path: &Path) -> Option<Table> {
+fn table_of(path: &Path) -> Option<TableId> {
     let mut parts = path.components().filter(|part| *part != Component::CurDir);
     let (Some(Component::Normal(schema)), Some(Component::Normal(file)), None) =
         (parts.next(), parts.next(), parts.next())
@@ -176,7 +176,7 @@ fn table_of(path: &Path) -> Option<Table> {
     };
     let file = file.to_str()?.strip_suffix(".ibd")?;
     let found = TableName::of_dictionary(&format!("{}/{file}", schema.to_str()?));
-    Some(Table {
+    Some(TableId {
         schema: found.schema,
         name: found.table,
     })

@@ -2,7 +2,7 @@
 
 use evenkeel_innodb::names::decode;
 use evenkeel_server::files::ServerFiles;
-use evenkeel_server::tables::Table;
+use evenkeel_server::tables::TableId;
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path};
 
@@ -102,12 +102,12 @@ impl<'f> Present<'f> {
     }
 
     /// Whether a table has a file of a kind.
-    pub(super) fn has_file(&self, table: &Table, kind: &str) -> bool {
+    pub(super) fn has_file(&self, table: &TableId, kind: &str) -> bool {
         self.kinds(table).iter().any(|known| known == kind)
     }
 
     /// The extensions of a table's files.
-    pub(super) fn kinds(&self, table: &Table) -> &[String] {
+    pub(super) fn kinds(&self, table: &TableId) -> &[String] {
         let tables = self.tables.get(&table.schema);
         let kinds = tables.and_then(|tables| tables.get(&table.name));
         kinds.map_or(&[], Vec::as_slice)

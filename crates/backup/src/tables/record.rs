@@ -1,7 +1,7 @@
 //! The list of tables that a generation keeps.
 
 use evenkeel_op::{Context, Error, Result};
-use evenkeel_server::tables::Table;
+use evenkeel_server::tables::TableId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -25,7 +25,7 @@ const LEVEL: i32 = 6;
 
 impl TableRecord {
     /// Packs a list.
-    pub(super) fn of(schemas: &BTreeSet<String>, tables: &BTreeSet<Table>) -> Result<Self> {
+    pub(super) fn of(schemas: &BTreeSet<String>, tables: &BTreeSet<TableId>) -> Result<Self> {
         let mut text = Vec::new();
         let empty = schemas.iter().map(|schema| (schema.as_str(), ""));
         let named = tables
@@ -47,7 +47,7 @@ impl TableRecord {
     }
 
     /// Unpacks it: schemas, and tables.
-    pub fn names(&self) -> Result<(BTreeSet<String>, BTreeSet<Table>)> {
+    pub fn names(&self) -> Result<(BTreeSet<String>, BTreeSet<TableId>)> {
         let damaged = || Error::failed("the generation's list of tables is not valid");
         let digits = self.packed.as_bytes().chunks(2);
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
@@ -63,7 +63,7 @@ impl TableRecord {
             let name = parts.next().ok_or_else(damaged)?;
             match name {
                 "" => schemas.insert(schema.to_owned()),
-                name => tables.insert(Table {
+                name => tables.insert(TableId {
                     schema: schema.to_owned(),
                     name: name.to_owned(),
                 }),
@@ -83,11 +83,11 @@ mod tests {
     #[test]
     fn many_names_stay_small_and_come_back() {
         let schemas = ["shop".to_owned(), "empty\nand 'odd'".to_owned()].into();
-        let table = |number: u32| Table {
+        let table = |number: u32| TableId {
             schema: "shop".into(),
             name: format!("orders_of_customer_{number}"),
         };
-        let tables: BTreeSet<Table> = (0..30_000).map(table).collect();
+        let tables: BTreeSet<TableId> = (0..30_000).map(table).collect();
         let record = TableRecord::of(&schemas, &tables).unwrap();
         assert!(record.packed.len() < 200_000, "{}", record.packed.len());
         assert_eq!(record.names().unwrap(), (schemas, tables));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn damaged_records_are_errors() {
-        let tables = [Table {
+        let tables = [TableId {
             schema: "a".into(),
             name: "b".into(),
         }];

@@ -21,8 +21,8 @@ fn made(files: &[(&str, &[u8])]) -> (tempfile::TempDir, ServerFiles) {
     (dir, found)
 }
 
-fn table(schema: &str, name: &str) -> Table {
-    Table {
+fn table(schema: &str, name: &str) -> TableId {
+    TableId {
         schema: schema.into(),
         name: name.into(),
     }
@@ -126,21 +126,24 @@ fn engines_that_are_not_covered_are_refused() {
         ],
         &[],
     );
-    let told = refused(&spider);
+    let reported = refused(&spider);
     assert!(
-        told.contains("`s`.`open` (SPIDER)") && !told.contains("hidden"),
-        "{told}"
+        reported.contains("`s`.`open` (SPIDER)") && !reported.contains("hidden"),
+        "{reported}"
     );
     // An account that may not see them.
-    let told = refused(&listed(&[], &[]));
-    assert!(told.contains("`s`.`hidden` (engine number 14)"), "{told}");
+    let reported = refused(&listed(&[], &[]));
+    assert!(
+        reported.contains("`s`.`hidden` (engine number 14)"),
+        "{reported}"
+    );
     assert!(of_files(&files, |file| file.path.clone()).is_err());
     // The server does not say, and there is nothing to go by.
     let unknown = listed(&[("s", "hidden", Some("InnoDB")), ("s", "lost", None)], &[]);
-    let told = refused(&unknown);
+    let reported = refused(&unknown);
     assert!(
-        told.contains("`s`.`lost` (the server does not report"),
-        "{told}"
+        reported.contains("`s`.`lost` (the server does not report"),
+        "{reported}"
     );
     let known = listed(
         &[("s", "hidden", Some("InnoDB")), ("s", "broken", None)],

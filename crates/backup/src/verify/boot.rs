@@ -104,20 +104,20 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
         scratch.open_up()?;
         throwaway::reach(account, &request.binary, &[&scratch.path().join("data")])?;
     }
-    let ground = Ground::make(request, generation, scratch.path(), account, run)?;
-    let mut launch = Launch::new(request.binary.clone(), &ground.datadir);
+    let files = BootFiles::make(request, generation, scratch.path(), account, run)?;
+    let mut launch = Launch::new(request.binary.clone(), &files.datadir);
     launch.account = account;
     launch.is_sealed = true;
-    launch.extra_args.extend(ground.start_options.clone());
+    launch.extra_args.extend(files.start_options.clone());
     launch.extra_args.extend(QUIET_OPTIONS.map(str::to_owned));
     run.progress
         .phase("starting a server on the restored files", None, Unit::Items);
     let begun = Instant::now();
     let mut report = BootReport::of(generation, request.binary.version.to_string());
     // What is mounted must not stay so.
-    let queues = match queues::check(request.check_queues, &ground.datadir, &mut report) {
+    let queues = match queues::check(request.check_queues, &files.datadir, &mut report) {
         Ok(queues) => queues,
-        Err(error) => return ground.end().and(Err(error)),
+        Err(error) => return files.end().and(Err(error)),
     };
     let tried = match launch.start(request.deadline, run.cancel) {
         Ok(server) => {
@@ -136,7 +136,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
         }),
     };
     // Whatever came of it: nothing may stay mounted.
-    let ended = ground.end();
+    let ended = files.end();
     tried?;
     ended?;
     report.proven = report.problems.is_empty();
@@ -154,13 +154,13 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
 }
 
 /// Files that a server can be started on.
-struct Ground {
+struct BootFiles {
     datadir: PathBuf,
     start_options: Vec<String>,
     mount: Option<Mount>,
 }
 
-impl Ground {
+impl BootFiles {
     fn make(
         request: &BootRequest,
         generation: u32,

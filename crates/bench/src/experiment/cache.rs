@@ -456,11 +456,11 @@ fn once(
         _ => common.hits.load(Ordering::Relaxed) as f64,
     };
     let stale = common.stale.load(Ordering::Relaxed);
-    Ok(told(&driven, hits, stale))
+    Ok(reported(&driven, hits, stale))
 }
 
 /// What a run came to, by metric.
-fn told(driven: &evenkeel_drive::Run, hits: f64, stale: u64) -> BTreeMap<&'static str, f64> {
+fn reported(driven: &evenkeel_drive::Run, hits: f64, stale: u64) -> BTreeMap<&'static str, f64> {
     let reads = &driven.total.kinds[READ];
     let latency = reads.latency();
     let done = reads.done as f64;

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_missing_is_told() {
+    fn a_program_that_is_missing_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let error = Memcached::start(Path::new("/nowhere/memcached"), directory.path(), 16);
         assert!(error.unwrap_err().hints()[0].contains("install memcached"));

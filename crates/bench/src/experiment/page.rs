@@ -2,7 +2,7 @@
 
 use super::report::{ExperimentReport, Metric};
 use evenkeel_report::page::number;
-use evenkeel_report::{About, Axis, Bar, BarSeries, Bars, Cell, Page, Part, Table};
+use evenkeel_report::{About, Axis, Bar, BarSeries, Bars, Cell, Page, PageTable, Part};
 
 /// Writes what an experiment came to, for people who were not there.
 #[must_use]
@@ -70,21 +70,21 @@ fn bars(report: &ExperimentReport, metric: &Metric) -> Bars {
     }
 }
 
-fn table(report: &ExperimentReport) -> Table {
-    let mut table = Table::new(&[""]);
+fn table(report: &ExperimentReport) -> PageTable {
+    let mut table = PageTable::new(&[""]);
     let heads = report.metrics.iter().map(|metric| metric.says.to_owned());
     table.heads.extend(heads);
     for arm in report.arms.iter().filter(|arm| arm.left_out.is_none()) {
         let mut row = vec![Cell::text(&arm.name)];
         for metric in &report.metrics {
-            let told = |value| number(value, metric.digits);
+            let reported = |value| number(value, metric.digits);
             row.push(Cell::Number(match arm.summary.get(metric.name) {
-                Some(one) if one.least == one.most => told(one.median),
+                Some(one) if one.least == one.most => reported(one.median),
                 Some(one) => format!(
                     "{} ({} to {})",
-                    told(one.median),
-                    told(one.least),
-                    told(one.most)
+                    reported(one.median),
+                    reported(one.least),
+                    reported(one.most)
                 ),
                 None => String::new(),
             }));

@@ -144,19 +144,19 @@ mod tests {
 
     #[test]
     fn a_winner_is_named_only_apart_from_the_next() {
-        let told = |runs, more| report(runs, more).unwrap();
+        let reported = |runs, more| report(runs, more).unwrap();
         let apart = [&[1.0, 2.0, 3.0][..], &[4.0, 5.0, 6.0]];
         assert_eq!(
-            told(apart, true),
+            reported(apart, true),
             "speed: best is b with 5; next is a with 2."
         );
         assert_eq!(
-            told(apart, false),
+            reported(apart, false),
             "speed: best is a with 2; next is b with 5."
         );
         let meeting = [&[1.0, 2.0, 4.5][..], &[4.0, 5.0, 6.0]];
-        assert!(told(meeting, true).contains("no clear winner"));
-        assert!(told([&[7.0], &[7.0]], true).contains("the same"));
+        assert!(reported(meeting, true).contains("no clear winner"));
+        assert!(reported([&[7.0], &[7.0]], true).contains("the same"));
         assert_eq!(report([&[], &[1.0]], true), None);
     }
 }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_work_is_tried_once_and_told() {
+    fn what_does_not_work_is_tried_once_and_reported() {
         let mut tries = 0;
         let report = rounds(|number| {
             if number == 1 {

@@ -3,7 +3,7 @@
 use super::report::{OltpReport, OltpSample};
 use evenkeel_op::units;
 use evenkeel_report::page::number;
-use evenkeel_report::{About, Axis, Cell, Event, Fact, Page, Part, Plot, Point, Series, Table};
+use evenkeel_report::{About, Axis, Cell, Event, Fact, Page, PageTable, Part, Plot, Point, Series};
 
 /// Writes what a run came to, for people who were not there.
 #[must_use]
@@ -45,9 +45,12 @@ pub fn page(report: &OltpReport, about: About) -> Page {
     if !report.failures.is_empty() || report.sessions_lost > 0 {
         parts.push(Part::Heading("What went wrong".to_owned()));
         let lost = format!("{} lost", units::count(report.sessions_lost, "session"));
-        let told = report.failures.iter();
-        let told = told.map(|(told, times)| format!("{}: {told}", units::count(times, "time")));
-        parts.push(Part::Points(std::iter::once(lost).chain(told).collect()));
+        let reported = report.failures.iter();
+        let reported = reported
+            .map(|(reported, times)| format!("{}: {reported}", units::count(times, "time")));
+        parts.push(Part::Points(
+            std::iter::once(lost).chain(reported).collect(),
+        ));
     }
     Page {
         title: format!("{}: {rate} transactions a second", report.mode.name()),
@@ -119,8 +122,8 @@ fn events(intervals: &[OltpSample]) -> Vec<Event> {
     ramp_up.into_iter().chain(lost).collect()
 }
 
-fn table(report: &OltpReport) -> Table {
-    let mut table = Table::new(&["", ""]);
+fn table(report: &OltpReport) -> PageTable {
+    let mut table = PageTable::new(&["", ""]);
     let mut row = |name: &str, value: String| table.row([Cell::text(name), Cell::Number(value)]);
     row("transactions", number(report.transactions as f64, 0));
     row("retried", number(report.retries as f64, 0));

@@ -222,10 +222,10 @@ impl Session {
         let failures = self.common.failures.lock();
         let mut failures = failures.unwrap_or_else(|e| e.into_inner());
         // The statement behind it has other values each time.
-        let told = error.to_string();
-        let told = told.split(", in: ").next().unwrap_or_default();
-        if failures.len() < FAILURES_TOLD || failures.contains_key(told) {
-            *failures.entry(told.to_owned()).or_default() += 1;
+        let reported = error.to_string();
+        let reported = reported.split(", in: ").next().unwrap_or_default();
+        if failures.len() < FAILURES_TOLD || failures.contains_key(reported) {
+            *failures.entry(reported.to_owned()).or_default() += 1;
         }
     }
 }

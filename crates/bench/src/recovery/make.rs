@@ -1,7 +1,7 @@
 //! A data directory with many tables, as SIGKILL left it.
 
-use super::ground::Ground;
 use super::request::RecoveryRequest;
+use super::run_directory::RunDirectory;
 use evenkeel_op::workers::all_joined;
 use evenkeel_op::{Context, Result, Run, Unit};
 use evenkeel_server::abilities::StartReads;
@@ -56,7 +56,7 @@ pub(super) struct Crashed {
 impl Crashed {
     /// Makes it, unless an earlier run did.
     pub(super) fn made(
-        ground: &Ground,
+        run_directory: &RunDirectory,
         binary: &Binary,
         tables: usize,
         request: &RecoveryRequest,
@@ -66,7 +66,7 @@ impl Crashed {
         let changed = ((tables as f64 * share).round() as usize).clamp(1, tables.max(1));
         let name = format!("{}-{}-{tables}-{changed}", binary.flavour, binary.version);
         let crashed = Self {
-            top: ground.crashed(&name.to_lowercase()),
+            top: run_directory.crashed(&name.to_lowercase()),
             binary: binary.clone(),
             tables,
             changed,
@@ -82,10 +82,10 @@ impl Crashed {
         let _ = fs::remove_dir_all(&crashed.top);
         // Itself, and the copy that is started on.
         let bytes = 2 * (tables as u64 * TABLE_BYTES + EMPTY_BYTES);
-        ground.refuse_too_small(bytes, 2 * (2 * tables as u64 + 1000))?;
+        run_directory.refuse_too_small(bytes, 2 * (2 * tables as u64 + 1000))?;
         fs::create_dir_all(&crashed.top)
             .context(|| format!("failed to create {}", crashed.top.display()))?;
-        crashed.make(ground, run)?;
+        crashed.make(run_directory, run)?;
         fs::write(&complete, "").context(|| format!("failed to write {}", complete.display()))?;
         Ok(crashed)
     }
@@ -118,9 +118,9 @@ impl Crashed {
     }
 
     /// Plans a server.
-    pub(super) fn launch(&self, datadir: &Path, ground: &Ground) -> Launch {
+    pub(super) fn launch(&self, datadir: &Path, run_directory: &RunDirectory) -> Launch {
         let mut launch = Launch::new(self.binary.clone(), datadir);
-        launch.run_parent = ground.run_dir();
+        launch.run_parent = run_directory.run_dir();
         launch.extra_args = PLAIN.map(str::to_owned).to_vec();
         if self.binary.abilities().log_error_verbosity {
             // Its steps are reported as notes.
@@ -135,9 +135,9 @@ impl Crashed {
         SERVER + (TABLE + 10 * latency).saturating_mul(tables)
     }
 
-    fn make(&self, ground: &Ground, run: Run<'_>) -> Result<()> {
+    fn make(&self, run_directory: &RunDirectory, run: Run<'_>) -> Result<()> {
         let until = self.deadline(Duration::ZERO);
-        let mut launch = self.launch(&self.datadir(), ground);
+        let mut launch = self.launch(&self.datadir(), run_directory);
         launch.initialise(SERVER, run.cancel)?;
         launch.extra_args.extend(CARELESS.map(str::to_owned));
         let server = launch.start(until, run.cancel)?;
@@ -148,7 +148,7 @@ impl Crashed {
         run.progress.end();
         // The checkpoint is past all of that after a shutdown.
         server.stop(until)?;
-        launch = self.launch(&self.datadir(), ground);
+        launch = self.launch(&self.datadir(), run_directory);
         let server = launch
             .arg("--innodb-flush-log-at-trx-commit=1")
             .arg("--innodb-io-capacity=100")

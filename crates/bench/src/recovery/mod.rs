@@ -10,25 +10,25 @@
 //! client; what is done before it starts, to make it start faster, is timed too.
 
 mod cold;
-pub(crate) mod ground;
 mod log;
 mod make;
 mod plot;
 mod report;
 mod request;
 mod round;
+pub(crate) mod run_directory;
 mod steps;
 mod storage;
 mod tree;
 
 pub use plot::plot;
 pub use report::{Bar, Case, Mode, ReadsSeen, RecoveryReport, Round, StepTime, Timing, Warmed};
-pub use request::{Place, RecoveryRequest};
+pub use request::{RecoveryRequest, WorkLocation};
 pub use round::BeforeStart;
 
 use evenkeel_op::{Error, Result, Run, Unit, open_files};
-use ground::Ground;
 use make::Crashed;
+use run_directory::RunDirectory;
 use std::time::Instant;
 
 /// Open files below which nothing of this works.
@@ -45,17 +45,17 @@ pub fn measure(
 ) -> Result<RecoveryReport> {
     let begun = Instant::now();
     raise_open_files()?;
-    let ground = Ground::prepare(&request.place)?;
+    let run_directory = RunDirectory::prepare(&request.place)?;
     if !request.latency.is_zero() {
         // Rather now than after an hour of making tables.
-        storage::probe(&ground)?;
+        storage::probe(&run_directory)?;
     }
     // The order of starts only has to be without a pattern, and the same for one seed.
     let mut random = fastrand::Rng::with_seed(request.seed);
     let mut cases = Vec::new();
     for binary in &request.servers {
         for tables in &request.tables {
-            let crashed = Crashed::made(&ground, binary, *tables, request, run)?;
+            let crashed = Crashed::made(&run_directory, binary, *tables, request, run)?;
             let mut order: Vec<Mode> = [Mode::Own, Mode::Prewarmed].repeat(request.repeat);
             random.shuffle(&mut order);
             let what = format!("{}, {tables} tables: starting", crashed.name());
@@ -64,13 +64,13 @@ pub fn measure(
             let mut rounds = Vec::new();
             for mode in order {
                 run.cancel.check()?;
-                let round = round::of(mode, &crashed, &ground, request, before_start, run)?;
+                let round = round::of(mode, &crashed, &run_directory, request, before_start, run)?;
                 rounds.push(round);
                 run.progress.advance(1);
             }
             run.progress.end();
             cases.push(Case::of(&crashed, rounds));
-            ground.forget(&crashed)?;
+            run_directory.forget(&crashed)?;
         }
     }
     Ok(RecoveryReport::of(request, cases, begun.elapsed()))

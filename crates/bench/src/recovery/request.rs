@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Where all of it happens.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum WorkLocation {
     /// In a new directory below this one, which is removed at the end.
     Below(PathBuf),
     /// In this directory, where crashed data directories stay for the next run.
@@ -30,5 +30,5 @@ pub struct RecoveryRequest {
     /// Decides the order of starts.
     pub seed: u64,
     /// Where.
-    pub place: Place,
+    pub place: WorkLocation,
 }

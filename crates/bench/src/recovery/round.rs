@@ -1,10 +1,10 @@
 //! One start that is timed.
 
-use super::ground::Ground;
 use super::log::Watch;
 use super::make::Crashed;
 use super::report::{Mode, ReadsSeen, Round, Warmed};
 use super::request::RecoveryRequest;
+use super::run_directory::RunDirectory;
 use super::storage::{Reached, Storage};
 use super::{cold, steps, tree};
 use evenkeel_op::{Context, Result, Run};
@@ -18,19 +18,19 @@ pub type BeforeStart<'a> = dyn Fn(&Path) -> Result<Warmed> + 'a;
 pub(super) fn of(
     mode: Mode,
     crashed: &Crashed,
-    ground: &Ground,
+    run_directory: &RunDirectory,
     request: &RecoveryRequest,
     before_start: &BeforeStart<'_>,
     run: Run<'_>,
 ) -> Result<Round> {
-    let (copy, latency) = (ground.copy(), request.latency);
+    let (copy, latency) = (run_directory.copy(), request.latency);
     tree::put_back(&crashed.datadir(), &copy, run.cancel)?;
     match latency.is_zero() {
         true => cold::forget(&copy, run.cancel)?,
         // Cold because nobody has read it where it is about to be shown.
         false => cold::read(&copy, &crashed.binary.path, run.cancel)?,
     }
-    let storage = Storage::of(&copy, latency, &ground.slow())?;
+    let storage = Storage::of(&copy, latency, &run_directory.slow())?;
     let reached = || storage.reached(&Crashed::is_table);
     let begun = Instant::now();
     let warmed = match mode {
@@ -40,9 +40,9 @@ pub(super) fn of(
     // Nothing is done before a start of the server's own, however long a busy machine takes for nothing.
     let prewarm = warmed.as_ref().map(|_| begun.elapsed());
     let before = reached();
-    let launch = crashed.launch(storage.path(), ground);
+    let launch = crashed.launch(storage.path(), run_directory);
     let started = Instant::now();
-    let watch = Watch::start(&ground.run_dir(), started)?;
+    let watch = Watch::start(&run_directory.run_dir(), started)?;
     let server = launch
         .start(crashed.deadline(latency), run.cancel)
         .context(|| format!("{} did not recover", crashed.name()))?;

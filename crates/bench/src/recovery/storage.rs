@@ -1,6 +1,6 @@
 //! What the server's files seem to lie on: storage that takes its time, or what is there.
 
-use super::ground::Ground;
+use super::run_directory::RunDirectory;
 use evenkeel_mount::{Delay, Delayed, Mounted};
 use evenkeel_op::{ErrorKind, Result};
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ impl Drop for Storage {
 }
 
 /// Tries whether slow storage can be emulated here at all.
-pub(super) fn probe(ground: &Ground) -> Result<()> {
-    let run = ground.run_dir();
-    Storage::of(&run, Duration::from_micros(1), &ground.slow())?.take_away()
+pub(super) fn probe(run_directory: &RunDirectory) -> Result<()> {
+    let run = run_directory.run_dir();
+    Storage::of(&run, Duration::from_micros(1), &run_directory.slow())?.take_away()
 }

@@ -1,9 +1,9 @@
 //! What of it can be done here.
 
-use super::ground::Ground;
 use super::method::{Method, Needs};
 use super::process;
 use super::request::ShowdownRequest;
+use super::run_directory::RunDirectory;
 use evenkeel_op::{Context, Result, Run};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -18,7 +18,7 @@ const LOOKING: Duration = Duration::from_secs(30);
 /// What there is.
 pub(super) struct Able<'a> {
     request: &'a ShowdownRequest,
-    ground: &'a Ground,
+    run_directory: &'a RunDirectory,
     reflinks: bool,
     btrfs: bool,
     lvm: bool,
@@ -26,13 +26,16 @@ pub(super) struct Able<'a> {
 
 impl<'a> Able<'a> {
     /// Looks at the round's filesystem, which is there.
-    pub(super) fn look(request: &'a ShowdownRequest, ground: &'a Ground) -> Result<Self> {
-        let place = ground.round("able");
+    pub(super) fn look(
+        request: &'a ShowdownRequest,
+        run_directory: &'a RunDirectory,
+    ) -> Result<Self> {
+        let place = run_directory.round("able");
         fs::create_dir_all(&place).context(|| format!("failed to create {}", place.display()))?;
         let kind = rustix::fs::statfs(&place).context(|| "failed to look at the filesystem")?;
         Ok(Self {
             request,
-            ground,
+            run_directory,
             reflinks: shares_blocks(&place),
             btrfs: kind.f_type as i64 == BTRFS,
             lvm: is_logical_volume(&place),
@@ -73,7 +76,7 @@ impl<'a> Able<'a> {
     fn is_installed(&self, program: &str) -> bool {
         let bin = self.request.server.path.parent().unwrap_or(Path::new("/"));
         let program = program.replace("{bin}", &bin.display().to_string());
-        let log = self.ground.run_dir().join("look");
+        let log = self.run_directory.run_dir().join("look");
         let line = format!("command -v '{program}'");
         process::run(&line, &log, LOOKING, &mut || Ok(()))
             .is_ok_and(|ended| ended.failure.is_none())

@@ -5,8 +5,8 @@
 
 use super::able::quietly;
 use super::account::Account;
-use super::ground::{Ground, SERVER};
 use super::request::{DATABASE, ShowdownRequest};
+use super::run_directory::{RunDirectory, SERVER};
 use crate::tpcc::{self, LoadRequest};
 use evenkeel_op::{Cancel, Context, Result, Run, Unit};
 use evenkeel_server::launch::Launch;
@@ -36,14 +36,18 @@ pub(super) struct Baseline {
 
 impl Baseline {
     /// Makes it, unless an earlier run did with the same options.
-    pub(super) fn made(ground: &Ground, request: &ShowdownRequest, run: Run<'_>) -> Result<Self> {
+    pub(super) fn made(
+        run_directory: &RunDirectory,
+        request: &ShowdownRequest,
+        run: Run<'_>,
+    ) -> Result<Self> {
         let (server, scale) = (&request.server, request.scale);
         let name = format!(
             "{}-{}-{}-{}-{}",
             server.flavour, server.version, scale.warehouses, scale.items, scale.customers
         );
         let baseline = Self {
-            top: ground.baseline(&name.to_lowercase()),
+            top: run_directory.baseline(&name.to_lowercase()),
         };
         let (complete, with) = (
             baseline.top.join(COMPLETE),
@@ -53,23 +57,28 @@ impl Baseline {
         if fs::read_to_string(&complete).is_ok_and(|made| made == with) {
             run.progress
                 .note("the tables are reused from an earlier run".to_owned());
-            ground.refuse_too_small(3 * bytes)?;
+            run_directory.refuse_too_small(3 * bytes)?;
             return Ok(baseline);
         }
-        ground.refuse_too_small(5 * bytes)?;
+        run_directory.refuse_too_small(5 * bytes)?;
         evenkeel_op::disk::remove_any(&baseline.top)?;
         fs::create_dir_all(&baseline.top)
             .context(|| format!("failed to create {}", baseline.top.display()))?;
-        baseline.make(ground, request, run)?;
+        baseline.make(run_directory, request, run)?;
         fs::write(&complete, with).context(|| format!("failed to write {}", complete.display()))?;
         Ok(baseline)
     }
 
-    fn make(&self, ground: &Ground, request: &ShowdownRequest, run: Run<'_>) -> Result<()> {
+    fn make(
+        &self,
+        run_directory: &RunDirectory,
+        request: &ShowdownRequest,
+        run: Run<'_>,
+    ) -> Result<()> {
         let scale = request.scale;
         run.progress.phase("loading the tables", None, Unit::Items);
         let mut launch = Launch::new(request.server.clone(), self.top.join("empty"));
-        launch.run_parent = ground.run_dir();
+        launch.run_parent = run_directory.run_dir();
         launch.extra_args = request.settings.options.clone();
         launch.initialise(SERVER, run.cancel)?;
         launch.extra_args.extend(CARELESS.map(str::to_owned));

@@ -1,11 +1,11 @@
 //! The load of a round, and a method that is run in a loop meanwhile.
 
 use super::able::quietly;
-use super::ground::DATA;
 use super::method::{Leaves, Method, Words};
 use super::process;
 use super::report::Once;
 use super::request::DATABASE;
+use super::run_directory::DATA;
 use super::stage::Stage;
 use crate::tpcc::{self, Keying, TpccReport, TpccRequest};
 use evenkeel_op::workers::joined;
@@ -106,7 +106,7 @@ pub(super) fn with(
         });
         let looped = (|| {
             while !bell.0.load(Ordering::SeqCst) && !load.is_finished() {
-                go_on(servers, run)?;
+                resume(servers, run)?;
                 std::thread::sleep(POLL);
             }
             wait_until(Instant::now() + request.ramp_up, servers, run)?;
@@ -129,14 +129,14 @@ pub(super) fn with(
 }
 
 /// Fails when nobody wants to continue, or nobody can.
-fn go_on(servers: &mut Servers, run: Run<'_>) -> Result<()> {
+fn resume(servers: &mut Servers, run: Run<'_>) -> Result<()> {
     run.cancel.check()?;
     servers.check()
 }
 
 fn wait_until(end: Instant, servers: &mut Servers, run: Run<'_>) -> Result<()> {
     while Instant::now() < end {
-        go_on(servers, run)?;
+        resume(servers, run)?;
         std::thread::sleep(POLL);
     }
     Ok(())
@@ -157,18 +157,18 @@ fn in_a_loop(
     };
     let request = stage.request;
     let socket = servers.backed_up().socket().to_owned();
-    let datadir = stage.ground.round(match servers.replica {
+    let datadir = stage.run_directory.round(match servers.replica {
         Some(_) => "replica",
         None => DATA,
     });
-    let log = stage.ground.run_dir().join("method");
+    let log = stage.run_directory.run_dir().join("method");
     let mut before = 0;
     while Instant::now() < until {
         let number = match method.is_incremental {
             true => 0,
             false => looped.backups.len(),
         };
-        let output = stage.ground.output().join(number.to_string());
+        let output = stage.run_directory.output().join(number.to_string());
         fs::create_dir_all(&output).context(|| format!("failed to create {}", output.display()))?;
         let words = Words {
             evenkeel: &request.evenkeel,
@@ -182,7 +182,7 @@ fn in_a_loop(
         };
         let line = words.fill(backup);
         let begun = Instant::now();
-        let ended = process::run(&line, &log, BACKUP, &mut || go_on(servers, run))?;
+        let ended = process::run(&line, &log, BACKUP, &mut || resume(servers, run))?;
         looped.command.get_or_insert(line);
         if let Some(why) = ended.failure {
             servers.check()?;

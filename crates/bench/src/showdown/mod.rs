@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `request`, `stage` | what is asked, and what each round works with |
 //! | `method` | the ways, as data |
-//! | `ground`, `baseline` | where it happens, and what each round begins with |
+//! | `run_directory`, `baseline` | where it happens, and what each round begins with |
 //! | `able` | what of it can be done here |
 //! | `serve`, `replica`, `account` | the private servers |
 //! | `process` | commands, timed |
@@ -25,7 +25,6 @@
 mod able;
 mod account;
 mod baseline;
-mod ground;
 mod load;
 mod method;
 mod page;
@@ -35,21 +34,22 @@ mod report;
 mod request;
 mod restore;
 mod round;
+mod run_directory;
 mod serve;
 mod stage;
 mod verdict;
 
-pub use crate::recovery::Place;
+pub use crate::recovery::WorkLocation;
 pub use method::{From, Leaves, Method, NONE, Needs};
 pub use page::{page, throughput};
-pub use report::{Once, Response, Restored, Round, ShowdownReport, Standing, State};
+pub use report::{MeasurementState, Once, Response, Restored, Round, ShowdownReport, Standing};
 pub use request::{Filesystem, ServerSettings, ShowdownRequest};
 pub use verdict::{Bar, Verdict};
 
 use able::Able;
 use baseline::Baseline;
 use evenkeel_op::{Error, ErrorKind, Result, Run, Unit, units};
-use ground::Ground;
+use run_directory::RunDirectory;
 use stage::Stage;
 use std::time::{Duration, Instant};
 
@@ -67,9 +67,10 @@ pub fn measure(request: &ShowdownRequest, run: Run<'_>) -> Result<ShowdownReport
             "without an undisturbed round there is nothing to compare with",
         ));
     }
-    let ground = Ground::prepare(&request.place, request.filesystem, request.image_bytes)?;
-    ground.renew()?;
-    let able = Able::look(request, &ground)?;
+    let run_directory =
+        RunDirectory::prepare(&request.place, request.filesystem, request.image_bytes)?;
+    run_directory.renew()?;
+    let able = Able::look(request, &run_directory)?;
     let standing: Vec<Option<String>> = request.methods.iter().map(|m| able.lacks(m)).collect();
     for (method, lacks) in request.methods.iter().zip(&standing) {
         if let Some(lacks) = lacks {
@@ -77,10 +78,10 @@ pub fn measure(request: &ShowdownRequest, run: Run<'_>) -> Result<ShowdownReport
                 .warn(format!("{} is left out: {lacks}", method.name));
         }
     }
-    let baseline = Baseline::made(&ground, request, run)?;
+    let baseline = Baseline::made(&run_directory, request, run)?;
     let stage = Stage {
         request,
-        ground: &ground,
+        run_directory: &run_directory,
         baseline: &baseline,
     };
     let rounds = rounds(&stage, &standing, run)?;
@@ -127,8 +128,8 @@ fn rounds(stage: &Stage<'_>, left_out: &[Option<String>], run: Run<'_>) -> Resul
             took.push(begun.elapsed());
             tell(&round, run);
             if let Some(why) = round.failed.as_ref().filter(|_| method.name == NONE) {
-                let told = format!("the undisturbed round failed: {why}");
-                return Err(Error::new(ErrorKind::Failed, told));
+                let noted = format!("the undisturbed round failed: {why}");
+                return Err(Error::new(ErrorKind::Failed, noted));
             }
             rounds.push(round);
         }

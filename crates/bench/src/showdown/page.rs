@@ -1,11 +1,11 @@
 //! The chart, and the report to pass on.
 
 use super::method::NONE;
-use super::report::{ShowdownReport, Standing, State};
+use super::report::{MeasurementState, ShowdownReport, Standing};
 use evenkeel_report::compare::{Spread, p_value};
 use evenkeel_report::page::number;
 use evenkeel_report::{
-    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
+    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, PageTable, Part, Plot, Point, Series,
 };
 
 /// Draws what each method left of the throughput.
@@ -129,8 +129,8 @@ fn headline(report: &ShowdownReport) -> Vec<Fact> {
 }
 
 /// How the backup affected the server's clients.
-fn load_table(report: &ShowdownReport) -> Table {
-    let mut table = Table::new(&[
+fn load_table(report: &ShowdownReport) -> PageTable {
+    let mut table = PageTable::new(&[
         "method",
         "TpmC",
         "of undisturbed",
@@ -162,8 +162,8 @@ fn load_table(report: &ShowdownReport) -> Table {
 }
 
 /// The backups.
-fn backup_table(report: &ShowdownReport) -> Table {
-    let mut table = Table::new(&[
+fn backup_table(report: &ShowdownReport) -> PageTable {
+    let mut table = PageTable::new(&[
         "method",
         "backups",
         "first, s",
@@ -206,19 +206,19 @@ fn shown(spread: Option<Spread>, unit: f64, digits: usize) -> Cell {
 
 /// Those of which there are no figures, and why.
 fn missing(report: &ShowdownReport) -> Vec<String> {
-    let told = report.methods.iter().filter_map(|method| {
+    let reported = report.methods.iter().filter_map(|method| {
         let name = &method.method;
         match &method.state {
-            State::Measured => method.outlasts.then(|| {
+            MeasurementState::Measured => method.outlasts.then(|| {
                 format!(
                     "{name}: its backup took longer than the measurement, and finished without load"
                 )
             }),
-            State::LeftOut(why) => Some(format!("{name} is left out: {why}")),
-            State::Failed(why) => Some(format!("{name} FAILED: {why}")),
+            MeasurementState::LeftOut(why) => Some(format!("{name} is left out: {why}")),
+            MeasurementState::Failed(why) => Some(format!("{name} FAILED: {why}")),
         }
     });
-    told.collect()
+    reported.collect()
 }
 
 /// New orders second by second, in the first round of each.
@@ -250,8 +250,8 @@ fn over_time(report: &ShowdownReport) -> Plot {
     }
 }
 
-fn goals(report: &ShowdownReport) -> Table {
-    let mut table = Table::new(&["method", "goal", "measured", ""]);
+fn goals(report: &ShowdownReport) -> PageTable {
+    let mut table = PageTable::new(&["method", "goal", "measured", ""]);
     for bar in &report.verdict.bars {
         table.row([
             Cell::text(&bar.method),

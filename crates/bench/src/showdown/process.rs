@@ -47,12 +47,12 @@ pub(super) fn run(
             Ok(None) => (),
             Err(error) => return Err(error).context(|| "failed to wait for a command"),
         }
-        let mut go_on = watch();
-        if go_on.is_ok() && begun.elapsed() > allowed {
+        let mut resume = watch();
+        if resume.is_ok() && begun.elapsed() > allowed {
             let allowed = evenkeel_op::units::duration(allowed);
-            go_on = Err(Error::failed(format!("{line}: longer than {allowed}")));
+            resume = Err(Error::failed(format!("{line}: longer than {allowed}")));
         }
-        if let Err(error) = go_on {
+        if let Err(error) = resume {
             kill_group(&mut child);
             return Err(error);
         }
@@ -94,15 +94,15 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_a_command_started_counts_and_why_it_failed_is_told() {
+    fn what_a_command_started_counts_and_why_it_failed_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let line = format!("sh -c '{busy}' & wait; echo gone >&2; exit 3");
         let ended = run(&line, &log, LONG, &mut || Ok(())).unwrap();
         assert!(ended.cpu_seconds > 0.0, "{ended:?}");
-        let told = ended.failure.unwrap();
-        assert!(told.contains("3") && told.ends_with("gone"), "{told}");
+        let noted = ended.failure.unwrap();
+        assert!(noted.contains("3") && noted.ends_with("gone"), "{noted}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ const BEGIN: Duration = Duration::from_secs(60);
 
 /// Starts one that follows from now on.
 pub(super) fn follow(stage: &Stage<'_>, source: &Running, run: Run<'_>) -> Result<Running> {
-    let datadir = stage.ground.round("replica");
+    let datadir = stage.run_directory.round("replica");
     stage.baseline.loaded(&datadir, run.cancel)?;
     let replica = serve::start(stage, &datadir, 2, run)?;
     let mut session = source.session()?;
@@ -67,13 +67,14 @@ fn wait(session: &mut Session, abilities: &Abilities, run: Run<'_>) -> Result<()
             return Ok(());
         }
         if Instant::now() >= until {
-            let told = channel.and_then(|channel| {
-                let told = channel.receiver_error.as_ref();
-                told.or(channel.applier_error.as_ref())
+            let reported = channel.and_then(|channel| {
+                let reported = channel.receiver_error.as_ref();
+                reported
+                    .or(channel.applier_error.as_ref())
                     .map(|(number, text)| format!("{number}: {text}"))
             });
             return Err(Error::failed(
-                told.unwrap_or_else(|| "the replica reports no error".to_owned()),
+                reported.unwrap_or_else(|| "the replica reports no error".to_owned()),
             ));
         }
         std::thread::sleep(Duration::from_millis(50));

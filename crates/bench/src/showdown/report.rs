@@ -89,7 +89,7 @@ pub struct Round {
 /// Whether a method was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "state", content = "why")]
-pub enum State {
+pub enum MeasurementState {
     /// It was.
     Measured,
     /// It was not, because something is missing here.
@@ -105,7 +105,7 @@ pub struct Standing {
     pub method: String,
     /// Whether it was measured.
     #[serde(flatten)]
-    pub state: State,
+    pub state: MeasurementState,
     /// What it leaves.
     pub leaves: Leaves,
     /// Whether it is evenkeel's backup of files.
@@ -197,7 +197,7 @@ impl Standing {
     /// Whether it was measured.
     #[must_use]
     pub fn is_measured(&self) -> bool {
-        self.state == State::Measured
+        self.state == MeasurementState::Measured
     }
 
     fn of(stage: &Stage<'_>, number: usize, left_out: Option<&String>, all: &[Round]) -> Self {
@@ -221,9 +221,9 @@ impl Standing {
         Self {
             method: method.name.clone(),
             state: match (left_out, failed) {
-                (Some(why), _) => State::LeftOut(why.clone()),
-                (None, Some(why)) => State::Failed(why),
-                (None, None) => State::Measured,
+                (Some(why), _) => MeasurementState::LeftOut(why.clone()),
+                (None, Some(why)) => MeasurementState::Failed(why),
+                (None, None) => MeasurementState::Measured,
             },
             leaves: method.leaves,
             is_ours: method.is_ours,
@@ -283,7 +283,7 @@ impl ShowdownReport {
         let settings = rounds.iter().find(|round| !round.settings.is_empty());
         Self {
             server: format!("{} {}", request.server.flavour, request.server.version),
-            filesystem: stage.ground.description(),
+            filesystem: stage.run_directory.description(),
             settings: settings.map_or(Vec::new(), |round| round.settings.clone()),
             warehouses: request.scale.warehouses,
             is_specified: request.scale.is_specified(),
@@ -304,7 +304,7 @@ impl ShowdownReport {
     /// Whether every method that could be tried was measured.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        let failed = |method: &Standing| matches!(method.state, State::Failed(_));
+        let failed = |method: &Standing| matches!(method.state, MeasurementState::Failed(_));
         !self.methods.iter().any(failed)
     }
 

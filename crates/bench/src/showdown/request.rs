@@ -1,7 +1,7 @@
 //! What is asked of a measurement.
 
 use super::method::Method;
-use crate::recovery::Place;
+use crate::recovery::WorkLocation;
 use crate::tpcc::Scale;
 use evenkeel_server::launch::Binary;
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ pub struct ShowdownRequest {
     /// Decides the order of rounds and what transactions are drawn.
     pub seed: u64,
     /// Where.
-    pub place: Place,
+    pub place: WorkLocation,
     /// On what.
     pub filesystem: Filesystem,
     /// How large that is made, in bytes; as a file with holes.

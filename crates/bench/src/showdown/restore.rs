@@ -25,8 +25,8 @@ pub(super) fn of(
     let Some(restore) = &method.restore else {
         return Ok(None);
     };
-    stage.ground.renew()?;
-    let target = stage.ground.round("restored");
+    stage.run_directory.renew()?;
+    let target = stage.run_directory.round("restored");
     let empty = match method.leaves {
         Leaves::Rows => {
             stage.baseline.empty(&target, run.cancel)?;
@@ -46,7 +46,7 @@ pub(super) fn of(
         target: &target,
     };
     let line = words.fill(restore);
-    let log = stage.ground.run_dir().join("restore");
+    let log = stage.run_directory.run_dir().join("restore");
     let begun = Instant::now();
     let ended = process::run(&line, &log, BACKUP, &mut || run.cancel.check())?;
     if let Some(why) = ended.failure {

@@ -1,9 +1,9 @@
 //! One round of one method.
 
-use super::ground::DATA;
 use super::load::{self, Servers};
 use super::method::{From, Method};
 use super::report::{Response, Round, Setting};
+use super::run_directory::DATA;
 use super::stage::Stage;
 use super::{NONE, replica, restore, serve};
 use crate::machine;
@@ -25,7 +25,7 @@ pub(super) fn of(
     };
     let ended = measured(method, stage, run, &mut round);
     // What a backup left goes in any case, but a failure to remove it is not the method's.
-    let cleared = stage.ground.clear_output();
+    let cleared = stage.run_directory.clear_output();
     match ended {
         Err(error) if is_interruption(&error) => return Err(error),
         Err(error) => round.failed = Some(error.chain()),
@@ -39,8 +39,8 @@ fn is_interruption(error: &Error) -> bool {
 }
 
 fn measured(method: &Method, stage: &Stage<'_>, run: Run<'_>, round: &mut Round) -> Result<()> {
-    stage.ground.renew()?;
-    let datadir = stage.ground.round(DATA);
+    stage.run_directory.renew()?;
+    let datadir = stage.run_directory.round(DATA);
     stage.baseline.loaded(&datadir, run.cancel)?;
     let source = serve::start(stage, &datadir, 1, run)?;
     if method.name == NONE {

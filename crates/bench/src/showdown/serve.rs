@@ -1,7 +1,7 @@
 //! The private servers of a round.
 
-use super::ground::SERVER;
 use super::request::ServerSettings;
+use super::run_directory::SERVER;
 use super::stage::Stage;
 use evenkeel_op::{Context, Result, Run};
 use evenkeel_server::launch::{Launch, Running};
@@ -32,7 +32,7 @@ pub(super) fn options(settings: &ServerSettings, id: u32) -> Vec<String> {
 /// Starts a server on a data directory.
 pub(super) fn start(stage: &Stage<'_>, datadir: &Path, id: u32, run: Run<'_>) -> Result<Running> {
     let mut launch = Launch::new(stage.request.server.clone(), datadir).with_networking();
-    launch.run_parent = stage.ground.run_dir();
+    launch.run_parent = stage.run_directory.run_dir();
     launch.extra_args = options(&stage.request.settings, id);
     launch
         .start(SERVER, run.cancel)

@@ -58,7 +58,7 @@ struct Race<'a> {
     /// The next best, or the one that it cannot be distinguished from.
     rival: Option<Runner<'a>>,
     /// What the test says of the two.
-    told: Option<compare::Verdict>,
+    reported: Option<compare::Verdict>,
 }
 
 impl<'a> Race<'a> {
@@ -86,12 +86,13 @@ impl<'a> Race<'a> {
         });
         let (first, others) = order.split_first()?;
         let first = *first;
-        let told = |other: &Runner<'_>| compare::compare(other.runs, first.runs).ok();
-        let is_apart = |other: &&Runner<'_>| told(other).is_some_and(|told| told.is_real);
+        let reported = |other: &Runner<'_>| compare::compare(other.runs, first.runs).ok();
+        let is_apart =
+            |other: &&Runner<'_>| reported(other).is_some_and(|reported| reported.is_real);
         let rival = others.iter().find(|other| !is_apart(other));
         let rival = rival.or_else(|| others.first()).copied();
         Some(Self {
-            told: rival.as_ref().and_then(told),
+            reported: rival.as_ref().and_then(reported),
             first,
             rival,
         })
@@ -99,7 +100,11 @@ impl<'a> Race<'a> {
 
     /// Whether the first is better than every other.
     fn is_clear(&self) -> bool {
-        self.rival.is_none() || self.told.as_ref().is_some_and(|told| told.is_real)
+        self.rival.is_none()
+            || self
+                .reported
+                .as_ref()
+                .is_some_and(|reported| reported.is_real)
     }
 
     fn winner(&self) -> Option<String> {
@@ -108,27 +113,30 @@ impl<'a> Race<'a> {
 
     /// Says how sure it is, or why it is not.
     fn why(&self) -> String {
-        let told = self.told.as_ref();
-        told.map_or("too many rounds to compare".to_owned(), chance)
+        let reported = self.reported.as_ref();
+        reported.map_or("too many rounds to compare".to_owned(), chance)
     }
 
     /// How probable its result is by chance, if that is known.
     fn p(&self) -> Option<f64> {
-        let told = self.told.as_ref().filter(|told| told.p_least < LEVEL);
-        told.map(|told| told.p)
+        let reported = self
+            .reported
+            .as_ref()
+            .filter(|reported| reported.p_least < LEVEL);
+        reported.map(|reported| reported.p)
     }
 }
 
 /// Says how probable a difference is by chance.
-fn chance(told: &compare::Verdict) -> String {
-    let [one, other] = told.runs;
-    match told.p_least >= LEVEL {
+fn chance(reported: &compare::Verdict) -> String {
+    let [one, other] = reported.runs;
+    match reported.p_least >= LEVEL {
         true if one.max(other) == 1 => "one round each shows no spread".to_owned(),
         true => format!(
             "{} each: too few runs for a comparison (--repeat 4 at least)",
             evenkeel_op::units::count(one.min(other), "round")
         ),
-        false => compare::p_value(told.p),
+        false => compare::p_value(reported.p),
     }
 }
 
@@ -137,8 +145,8 @@ impl Verdict {
         let throughput = Race::of(methods, |method| &method.percents, true);
         let restore = Race::of(methods, restores, false);
         let mut says = Vec::new();
-        says.extend(throughput.as_ref().map(told_throughput));
-        says.extend(restore.as_ref().map(told_restore));
+        says.extend(throughput.as_ref().map(reported_throughput));
+        says.extend(restore.as_ref().map(reported_restore));
         let bars = bars(methods);
         Self {
             says,
@@ -160,7 +168,7 @@ fn restores(method: &Standing) -> &[f64] {
     }
 }
 
-fn told_throughput(race: &Race<'_>) -> String {
+fn reported_throughput(race: &Race<'_>) -> String {
     let percent = race.first.spread;
     let name = &race.first.method.method;
     let Some(rival) = race.rival else {
@@ -189,7 +197,7 @@ fn told_throughput(race: &Race<'_>) -> String {
     )
 }
 
-fn told_restore(race: &Race<'_>) -> String {
+fn reported_restore(race: &Race<'_>) -> String {
     let seconds = race.first.spread;
     let name = &race.first.method.method;
     let Some(rival) = race.rival else {
@@ -250,22 +258,23 @@ fn bars(methods: &[Standing]) -> Vec<Bar> {
         let (Some(next), Some(spread)) = (next, Spread::of(own)) else {
             return;
         };
-        let told = compare::compare(next.runs, own).ok();
+        let reported = compare::compare(next.runs, own).ok();
         let ahead = spread.median - next.spread.median;
         let measured = format!(
             "{}, and {} {}{}",
             range(spread, unit),
             next.method.method,
             range(next.spread, unit),
-            told.as_ref()
-                .map_or(String::new(), |told| format!(" ({})", chance(told)))
+            reported
+                .as_ref()
+                .map_or(String::new(), |reported| format!(" ({})", chance(reported)))
         );
         let held = ahead != 0.0 && (ahead > 0.0) == most_wins;
         bars.push(bar(
             asked.to_owned(),
             measured,
             held,
-            told.map(|told| told.p),
+            reported.map(|reported| reported.p),
         ));
     };
     let percents: fn(&Standing) -> &[f64] = |method| &method.percents;
@@ -284,14 +293,14 @@ fn bars(methods: &[Standing]) -> Vec<Bar> {
 #[cfg(test)]
 mod tests {
     use super::super::method::Leaves;
-    use super::super::report::State;
+    use super::super::report::MeasurementState;
     use super::*;
 
     fn method(name: &str, percent: &[f64], restore: &[f64]) -> Standing {
         let of = Spread::of;
         Standing {
             method: name.to_owned(),
-            state: State::Measured,
+            state: MeasurementState::Measured,
             leaves: Leaves::Files,
             is_ours: name.starts_with("evenkeel"),
             is_incremental: false,
@@ -417,7 +426,7 @@ mod tests {
             Verdict::of(&methods).least_disturbing.as_deref(),
             Some("dump")
         );
-        methods[1].state = State::Failed("gone".to_owned());
+        methods[1].state = MeasurementState::Failed("gone".to_owned());
         methods[2].is_sound = Some(false);
         let verdict = Verdict::of(&methods);
         assert_eq!(

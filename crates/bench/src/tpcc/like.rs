@@ -1,6 +1,6 @@
 //! tpcc-mysql's known faults as a set, for who has to compare with its old figures.
 
-use super::Kind;
+use super::TransactionKind;
 use evenkeel_op::Result;
 use evenkeel_server::connect::Session;
 
@@ -41,13 +41,13 @@ impl Faults {
 
     /// The limit in seconds that it compares with: its numbers are meant as seconds, but the time is in
     /// milliseconds.
-    pub(super) fn limit_s(kind: Kind) -> f64 {
+    pub(super) fn limit_s(kind: TransactionKind) -> f64 {
         kind.limit_s() / 1000.0
     }
 
     /// What it does otherwise than the specification.
-    pub(super) fn told(self) -> Vec<String> {
-        let mut told = vec![
+    pub(super) fn reported(self) -> Vec<String> {
+        let mut reported = vec![
             format!("WITH THE FAULTS OF {TPCC_MYSQL}, to be compared with its figures only"),
             "response times are held against limits of as many milliseconds as the specification has seconds"
                 .to_owned(),
@@ -63,12 +63,12 @@ impl Faults {
                 .to_owned(),
         ];
         if self.more_bad_credit {
-            told.push(
+            reported.push(
                 "half of the payments are by customers with bad credit: the tables' tenth, and others taken for it"
                     .to_owned(),
             );
         }
-        told
+        reported
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn limits_are_milliseconds() {
-        let limits = Kind::ALL.map(Faults::limit_s);
+        let limits = TransactionKind::ALL.map(Faults::limit_s);
         assert_eq!(limits, [0.005, 0.005, 0.005, 0.08, 0.02]);
     }
 
@@ -91,6 +91,9 @@ mod tests {
             .count();
         assert!((9_600..10_400).contains(&bad), "{bad}");
         assert!(!faults(false).takes_for_bad(&mut random));
-        assert_eq!(faults(true).told().len(), faults(false).told().len() + 1);
+        assert_eq!(
+            faults(true).reported().len(),
+            faults(false).reported().len() + 1
+        );
     }
 }

@@ -42,7 +42,7 @@ impl Trouble {
     }
 
     /// Returns what to call it in a list of failures.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn reported(&self) -> String {
         match self {
             Self::Server(mysql::Error::MySqlError(e)) => format!("ERROR {}: {}", e.code, e.message),
             Self::Server(other) => other.to_string(),

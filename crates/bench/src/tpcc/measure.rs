@@ -3,9 +3,9 @@
 use super::like::{self, Faults};
 use super::random::Constants;
 use super::report::TpccReport;
-use super::terminal::{Terminal, Told};
+use super::terminal::{Reported, Terminal};
 use super::transactions::Draw;
-use super::{Kind, Scale, consistency, schema};
+use super::{Scale, TransactionKind, consistency, schema};
 use evenkeel_drive::{Pace, Plan};
 use evenkeel_op::{Error, Result, Run};
 use evenkeel_server::connect::{Session, quote_name};
@@ -75,7 +75,7 @@ pub fn measure(
         true => Some(Faults::of(&mut session)?),
         false => None,
     };
-    let told = Arc::new(Told::default());
+    let reports = Arc::new(Reported::default());
     let mut random = Rng::with_seed(request.seed);
     let constants = match faults {
         Some(_) => Constants::at_any_distance(&mut random),
@@ -93,12 +93,12 @@ pub fn measure(
             home: (request.keying == Keying::Specified).then_some(home),
         };
         let keyed = request.keying == Keying::Specified;
-        let told = Arc::clone(&told);
-        let terminal = Terminal::new(options, &request.database, draw, told, keyed)?;
+        let reports = Arc::clone(&reports);
+        let terminal = Terminal::new(options, &request.database, draw, reports, keyed)?;
         terminals.push(terminal);
     }
     let plan = Plan {
-        kinds: Kind::ALL.len(),
+        kinds: TransactionKind::ALL.len(),
         pace: match request.keying {
             Keying::Rate(per_s) => Pace::Rate(per_s),
             Keying::None | Keying::Specified => Pace::Closed,
@@ -109,7 +109,7 @@ pub fn measure(
         failures_allowed: request.failures_allowed,
     };
     let mut stall = Duration::ZERO;
-    let stalls = Arc::clone(&told);
+    let stalls = Arc::clone(&reports);
     let watch = |sample: &evenkeel_drive::Sample| match sample.at_s > sample.seconds / 2.0 {
         true => stall = stalls.stall.longest(),
         false => stalls.stall.restart(),
@@ -122,7 +122,7 @@ pub fn measure(
     };
     Ok(TpccReport {
         longest_stall_ms: stall.as_secs_f64() * 1000.0,
-        ..TpccReport::of(request, (scale, loaded), &driven, &told, (after, faults))
+        ..TpccReport::of(request, (scale, loaded), &driven, &reports, (after, faults))
     })
 }
 
@@ -131,11 +131,11 @@ fn used(loaded: Scale, request: &TpccRequest) -> Result<Scale> {
     let warehouses = request.warehouses.unwrap_or(loaded.warehouses);
     if warehouses > loaded.warehouses {
         let (wanted, database) = (warehouses, &request.database);
-        let told = format!(
+        let reported = format!(
             "{wanted} warehouses are requested, and '{database}' has {}",
             loaded.warehouses
         );
-        return Err(Error::refused(told).hint(format!(
+        return Err(Error::refused(reported).hint(format!(
             "load the others: evenkeel bench tpcc load -w {wanted} --database {database}"
         )));
     }
@@ -148,11 +148,11 @@ fn used(loaded: Scale, request: &TpccRequest) -> Result<Scale> {
 fn refuse_broken(conditions: &[consistency::Condition]) -> Result<()> {
     let broken = conditions.iter().find(|condition| condition.is_broken());
     broken.map_or(Ok(()), |broken| {
-        let told = format!(
+        let reported = format!(
             "the tables break condition {}: {}",
             broken.number, broken.says
         );
-        let refused = Error::refused(told)
+        let refused = Error::refused(reported)
             .hint("load new ones into another schema: evenkeel bench tpcc load --database NEW");
         Err(match broken.number == like::BROKEN {
             true => refused.hint(

@@ -92,7 +92,7 @@ impl Scale {
 
 /// The kinds of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum TransactionKind {
     NewOrder,
     Payment,
     OrderStatus,
@@ -100,7 +100,7 @@ enum Kind {
     StockLevel,
 }
 
-impl Kind {
+impl TransactionKind {
     /// All, in the specification's order, which is also that of the reports.
     const ALL: [Self; 5] = [
         Self::NewOrder,

@@ -4,7 +4,7 @@ use super::report::{KindReport, SampleReport, TpccReport};
 use evenkeel_op::units;
 use evenkeel_report::page::number;
 use evenkeel_report::{
-    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
+    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, PageTable, Part, Plot, Point, Series,
 };
 
 /// Writes what a run came to, for people who were not there.
@@ -36,8 +36,11 @@ pub fn page(report: &TpccReport, about: About) -> Page {
         parts.push(Part::Heading("What went wrong".to_owned()));
         let lost = format!("{} lost", units::count(report.sessions_lost, "session"));
         let failures = report.failures.iter();
-        let told = failures.map(|(told, times)| format!("{}: {told}", units::count(times, "time")));
-        parts.push(Part::Points(std::iter::once(lost).chain(told).collect()));
+        let reported = failures
+            .map(|(reported, times)| format!("{}: {reported}", units::count(times, "time")));
+        parts.push(Part::Points(
+            std::iter::once(lost).chain(reported).collect(),
+        ));
     }
     parts.push(Part::Heading("How this differs from TPC-C".to_owned()));
     parts.push(Part::Text(
@@ -128,8 +131,8 @@ fn response(report: &TpccReport) -> Plot {
     }
 }
 
-fn kinds(kinds: &[KindReport]) -> Table {
-    let mut table = Table::new(&[
+fn kinds(kinds: &[KindReport]) -> PageTable {
+    let mut table = PageTable::new(&[
         "",
         "done",
         "share",

@@ -3,8 +3,8 @@
 use super::consistency::Condition;
 use super::like::{Faults, TPCC_MYSQL};
 use super::measure::{Keying, TpccRequest};
-use super::terminal::Told;
-use super::{Kind, Scale};
+use super::terminal::Reported;
+use super::{Scale, TransactionKind};
 use crate::repeated::{Repeatable, Value};
 use evenkeel_drive::{Ended, KindTally, Run as Driven, Sample};
 use evenkeel_op::units;
@@ -115,7 +115,7 @@ fn ms(us: u64) -> f64 {
 }
 
 impl KindReport {
-    fn of(kind: Kind, tally: &KindTally, all: u64, limit_s: f64) -> Self {
+    fn of(kind: TransactionKind, tally: &KindTally, all: u64, limit_s: f64) -> Self {
         let latency = tally.latency();
         let in_time = tally.within(Duration::from_secs_f64(limit_s));
         Self {
@@ -176,7 +176,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 impl SampleReport {
     fn of(sample: &Sample) -> Self {
         let kinds = &sample.tally.kinds;
-        let new_orders = &kinds[Kind::NewOrder as usize];
+        let new_orders = &kinds[TransactionKind::NewOrder as usize];
         let latency = new_orders.latency();
         Self {
             at_s: sample.at_s,
@@ -197,12 +197,12 @@ impl TpccReport {
         request: &TpccRequest,
         (scale, loaded): (Scale, Scale),
         driven: &Driven,
-        told: &Told,
+        reported: &Reported,
         (conditions, faults): (Option<Vec<Condition>>, Option<Faults>),
     ) -> Self {
         let total = &driven.total;
         let all = total.done();
-        let new_orders = total.kinds[Kind::NewOrder as usize].done;
+        let new_orders = total.kinds[TransactionKind::NewOrder as usize].done;
         let tpmc = match driven.seconds {
             some if some > 0.0 => new_orders as f64 * 60.0 / some,
             _ => 0.0,
@@ -212,10 +212,11 @@ impl TpccReport {
             .iter()
             .map(|sample| sample.tally.done())
             .sum();
-        let statements = told.statements.load(Ordering::Relaxed);
-        let failures = told.failures.lock().unwrap_or_else(|e| e.into_inner());
-        let kinds = Kind::ALL.iter().zip(&total.kinds);
-        let limit_s = |kind: Kind| faults.map_or(kind.limit_s(), |_| Faults::limit_s(kind));
+        let statements = reported.statements.load(Ordering::Relaxed);
+        let failures = reported.failures.lock().unwrap_or_else(|e| e.into_inner());
+        let kinds = TransactionKind::ALL.iter().zip(&total.kinds);
+        let limit_s =
+            |kind: TransactionKind| faults.map_or(kind.limit_s(), |_| Faults::limit_s(kind));
         Self {
             like: faults.map(|_| TPCC_MYSQL),
             scale,
@@ -287,7 +288,7 @@ fn deviations(
     tpmc: f64,
     seconds: f64,
 ) -> Vec<String> {
-    let mut all = faults.map_or(Vec::new(), Faults::told);
+    let mut all = faults.map_or(Vec::new(), Faults::reported);
     all.extend([
         "not audited".to_owned(),
         "deliveries are executed at once, not deferred".to_owned(),

@@ -1,6 +1,6 @@
 //! A session that runs transactions in the specification's mix.
 
-use super::Kind;
+use super::TransactionKind;
 use super::like;
 use super::link::{Link, Trouble};
 use super::stall::Stall;
@@ -19,7 +19,7 @@ const THINKING_MAX: f64 = 10.0;
 
 /// What terminals tell beside their units.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Reported {
     /// Statements sent.
     pub(super) statements: AtomicU64,
     /// Failures and losses, in the server's words, and how often each.
@@ -30,12 +30,12 @@ pub(super) struct Told {
 
 /// Cards of which each transaction takes the next, so that every 23 are of the mix.
 #[derive(Debug, Default)]
-struct Deck(Vec<Kind>);
+struct Deck(Vec<TransactionKind>);
 
 impl Deck {
-    fn next(&mut self, random: &mut fastrand::Rng) -> Kind {
+    fn next(&mut self, random: &mut fastrand::Rng) -> TransactionKind {
         if self.0.is_empty() {
-            let cards = Kind::ALL.iter();
+            let cards = TransactionKind::ALL.iter();
             self.0 = cards
                 .flat_map(|kind| std::iter::repeat_n(*kind, kind.cards()))
                 .collect();
@@ -51,11 +51,11 @@ pub(super) struct Terminal {
     pub(super) database: String,
     pub(super) link: Option<Link>,
     pub(super) draw: Draw,
-    pub(super) told: Arc<Told>,
+    pub(super) reported: Arc<Reported>,
     /// Whether somebody sits at a keyboard.
     pub(super) keyed: bool,
     deck: Deck,
-    next: Option<Kind>,
+    next: Option<TransactionKind>,
     /// How long the result of the last one is thought about.
     thinking: Duration,
 }
@@ -65,7 +65,7 @@ impl Terminal {
         options: &ConnectOptions,
         database: &str,
         draw: Draw,
-        told: Arc<Told>,
+        reported: Arc<Reported>,
         keyed: bool,
     ) -> evenkeel_op::Result<Self> {
         Ok(Self {
@@ -73,7 +73,7 @@ impl Terminal {
             options: options.clone(),
             database: database.to_owned(),
             draw,
-            told,
+            reported,
             keyed,
             deck: Deck::default(),
             next: None,
@@ -81,7 +81,7 @@ impl Terminal {
         })
     }
 
-    fn attempt(&mut self, kind: Kind) -> Unit {
+    fn attempt(&mut self, kind: TransactionKind) -> Unit {
         let transaction = Transaction::draw(kind, &mut self.draw);
         let retries = self.draw.faults.map_or(RETRIES, |_| like::RETRIES);
         let mut unit = Unit::done(kind as usize);
@@ -98,7 +98,7 @@ impl Terminal {
                 unit.retries += 1;
                 continue;
             }
-            note(&self.told, &trouble);
+            note(&self.reported, &trouble);
             unit.outcome = match lost {
                 true => Outcome::Lost,
                 false => Outcome::Failed,
@@ -108,9 +108,9 @@ impl Terminal {
     }
 }
 
-fn note(told: &Told, trouble: &Trouble) {
-    let mut failures = told.failures.lock().unwrap_or_else(|e| e.into_inner());
-    *failures.entry(trouble.told()).or_default() += 1;
+fn note(reported: &Reported, trouble: &Trouble) {
+    let mut failures = reported.failures.lock().unwrap_or_else(|e| e.into_inner());
+    *failures.entry(trouble.reported()).or_default() += 1;
 }
 
 impl Work for Terminal {
@@ -120,11 +120,11 @@ impl Work for Terminal {
         let before = self.link.as_ref().map_or(0, |link| link.sent);
         let unit = self.attempt(kind);
         let after = self.link.as_ref().map_or(0, |link| link.sent);
-        self.told
+        self.reported
             .statements
             .fetch_add(after - before, Ordering::Relaxed);
         match unit.outcome {
-            Outcome::Done if kind.writes() => self.told.stall.committed(),
+            Outcome::Done if kind.writes() => self.reported.stall.committed(),
             Outcome::Lost => self.link = None,
             Outcome::Done | Outcome::Failed => (),
         }
@@ -165,9 +165,9 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(5);
         let mut deck = Deck::default();
         for _ in 0..10 {
-            let drawn: Vec<Kind> = (0..23).map(|_| deck.next(&mut random)).collect();
+            let drawn: Vec<TransactionKind> = (0..23).map(|_| deck.next(&mut random)).collect();
             let count = |kind| drawn.iter().filter(|one| **one == kind).count();
-            assert_eq!(Kind::ALL.map(count), [10, 10, 1, 1, 1]);
+            assert_eq!(TransactionKind::ALL.map(count), [10, 10, 1, 1, 1]);
         }
     }
 }

@@ -19,8 +19,8 @@ pub struct Remote {
     #[arg(long)]
     pub ssh_sudo: bool,
     /// If the connection is lost, try to reconnect for this long; then both sides give up and clean up.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::span)]
-    pub ssh_patience: Duration,
+    #[arg(long, alias = "ssh-patience", value_name = "TIME", default_value = "60s", value_parser = super::span)]
+    pub ssh_timeout: Duration,
     /// Where blocks are compressed: on the server's host, or on the repository's host, which saves CPU time
     /// on the server but sends more over the link.
     #[arg(long, value_name = "WHERE", default_value = "source")]

@@ -5,7 +5,7 @@ use super::metrics::{Watch, exit_code};
 use crate::args::{Around, Verb};
 use crate::child::{self, Ended};
 use crate::settings::shown_place;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::{Context, Error, ErrorKind, Result, exit};
 use rustix::process::Signal;
 use std::io::stderr;
@@ -17,24 +17,24 @@ use std::process::{Command, Stdio};
 const MESSAGE_MAX: usize = 4000;
 
 /// Runs `work`, and what should be run before and after it. Returns the exit code.
-pub(super) fn run(verb: &Verb, face: &Face, work: impl FnOnce() -> Result<u8>) -> Result<u8> {
+pub(super) fn run(verb: &Verb, ui: &Ui, work: impl FnOnce() -> Result<u8>) -> Result<u8> {
     let Some(hooks) = Hooks::of(verb) else {
         return work();
     };
     // Which generation it made is in its answer.
-    face.keep_answer();
-    let begun = hooks.before(face).inspect_err(|error| {
+    ui.keep_answer();
+    let begun = hooks.before(ui).inspect_err(|error| {
         if let Some(watch) = Watch::of(verb) {
-            watch.refused(error, face);
+            watch.refused(error, ui);
         }
     });
     let ended = begun.and_then(|()| work());
-    match hooks.after(&ended, face) {
+    match hooks.after(&ended, ui) {
         Ok(()) => ended,
         Err(error) => {
-            face.warn(&error.chain());
+            ui.warn(&error.chain());
             match ended {
-                Ok(exit::DONE) => Ok(hooks.fell_short(verb, &error, face)),
+                Ok(exit::DONE) => Ok(hooks.fell_short(verb, &error, ui)),
                 ended => ended,
             }
         }
@@ -60,17 +60,17 @@ impl Onlookers {
     }
 
     /// Tells them.
-    pub fn refused(&self, error: &Error, face: &Face) {
+    pub fn refused(&self, error: &Error, ui: &Ui) {
         if let Some(watch) = &self.watch {
-            watch.refused(error, face);
+            watch.refused(error, ui);
         }
         let code = error.kind().exit_code();
-        let told = self
+        let reported = self
             .hooks
             .as_ref()
-            .map(|hooks| hooks.failed(code, &error.chain(), face));
-        if let Some(Err(error)) = told {
-            face.warn(&error.chain());
+            .map(|hooks| hooks.failed(code, &error.chain(), ui));
+        if let Some(Err(error)) = reported {
+            ui.warn(&error.chain());
         }
     }
 }
@@ -93,47 +93,47 @@ impl Hooks {
         })
     }
 
-    fn before(&self, face: &Face) -> Result<()> {
+    fn before(&self, ui: &Ui) -> Result<()> {
         let Some(command) = &self.around.run_before else {
             return Ok(());
         };
-        self.run("--run-before", command, &[], face)
+        self.run("--run-before", command, &[], ui)
             .map_err(|error| error.hint("nothing was done: fix the command, or remove the option"))
     }
 
     /// Tells that what comes after the run failed, and returns the exit code that this makes.
-    fn fell_short(&self, verb: &Verb, error: &Error, face: &Face) -> u8 {
+    fn fell_short(&self, verb: &Verb, error: &Error, ui: &Ui) -> u8 {
         if let Some(watch) = Watch::of(verb) {
             watch.fell_short();
         }
-        if let Err(error) = self.failed(exit::PARTIAL, &error.chain(), face) {
-            face.warn(&error.chain());
+        if let Err(error) = self.failed(exit::PARTIAL, &error.chain(), ui) {
+            ui.warn(&error.chain());
         }
         exit::PARTIAL
     }
 
-    fn after(&self, ended: &Result<u8>, face: &Face) -> Result<()> {
+    fn after(&self, ended: &Result<u8>, ui: &Ui) -> Result<()> {
         let code = exit_code(ended);
         if code != exit::DONE {
             let why = match ended {
-                Ok(_) => face.warnings().join("; "),
+                Ok(_) => ui.warnings().join("; "),
                 Err(error) => error.chain(),
             };
-            return self.failed(code, &why, face);
+            return self.failed(code, &why, ui);
         }
         match &self.around.run_after {
-            Some(command) => self.run("--run-after", command, &[ended_with(code)], face),
+            Some(command) => self.run("--run-after", command, &[ended_with(code)], ui),
             None => Ok(()),
         }
     }
 
-    fn failed(&self, code: u8, message: &str, face: &Face) -> Result<()> {
+    fn failed(&self, code: u8, message: &str, ui: &Ui) -> Result<()> {
         let Some(command) = &self.around.run_failed else {
             return Ok(());
         };
         let message = message.chars().take(MESSAGE_MAX).collect();
-        let told = [ended_with(code), ("EVENKEEL_MESSAGE", message)];
-        self.run("--run-failed", command, &told, face)
+        let reported = [ended_with(code), ("EVENKEEL_MESSAGE", message)];
+        self.run("--run-failed", command, &reported, ui)
     }
 
     /// Runs a command. What it prints goes where talk goes: standard output is the answer's.
@@ -141,8 +141,8 @@ impl Hooks {
         &self,
         option: &str,
         command: &str,
-        told: &[(&'static str, String)],
-        face: &Face,
+        reported: &[(&'static str, String)],
+        ui: &Ui,
     ) -> Result<()> {
         let talk = stderr().as_fd().try_clone_to_owned();
         let talk = talk.context(|| "failed to copy a descriptor")?;
@@ -161,15 +161,15 @@ impl Hooks {
         }
         shell.env("EVENKEEL_VERB", self.verb);
         shell.env("EVENKEEL_REPOSITORY", &self.repository);
-        let answer = face.kept_answer().unwrap_or_default();
+        let answer = ui.kept_answer().unwrap_or_default();
         if let Some(generation) = answer["generation"].as_u64() {
             shell.env("EVENKEEL_GENERATION", generation.to_string());
         }
-        for (name, value) in told {
+        for (name, value) in reported {
             // No variable holds such a byte.
             shell.env(name, value.replace('\0', " "));
         }
-        let signals = face.signals().share();
+        let signals = ui.signals().share();
         let child = shell
             .spawn()
             .context(|| format!("failed to start the command of {option}"))?;

@@ -4,7 +4,7 @@ use super::metrics::Watch;
 use super::{forget, over_ssh, retention, waiting};
 use crate::args::{Backup, BackupLock, SnapshotMethod, Verb};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{BackupAnswer, Failure};
 use evenkeel_backup::backup::{
     self, ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source,
@@ -16,9 +16,9 @@ use std::ffi::OsString;
 
 /// Runs the command on this host, which may not be the repository's: what is forgotten, and what is
 /// told of it, is the other's matter.
-pub fn run(args: &Backup, face: &Face) -> Result<u8> {
-    let answer = back_up(args, face)?;
-    face.answer(&answer);
+pub fn run(args: &Backup, ui: &Ui) -> Result<u8> {
+    let answer = back_up(args, ui)?;
+    ui.answer(&answer);
     Ok(code(&answer))
 }
 
@@ -27,41 +27,41 @@ pub(super) fn run_here_or_there(
     args: &Backup,
     verb: &Verb,
     words: &[OsString],
-    face: &Face,
+    ui: &Ui,
 ) -> Result<u8> {
     // Not only when the backup is made.
     forget::refuse_nothing(&args.keep)?;
     let watch = Watch::of(verb);
     let made = match args.remote.ssh {
-        Some(_) => back_up_there(args, verb, words, face),
-        None => back_up(args, face),
+        Some(_) => back_up_there(args, verb, words, ui),
+        None => back_up(args, ui),
     };
     let mut ended = made.map(|mut answer| {
-        let whole = !retention::is_wanted(args) || retention::apply(args, &mut answer, face);
+        let whole = !retention::is_wanted(args) || retention::apply(args, &mut answer, ui);
         let code = if whole { code(&answer) } else { exit::PARTIAL };
         (code, answer)
     });
-    let told = watch.map_or(Ok(()), |watch| tell(&watch, &ended, face));
-    if let (Ok((code, answer)), Err(error)) = (&mut ended, told) {
+    let noted = watch.map_or(Ok(()), |watch| tell(&watch, &ended, ui));
+    if let (Ok((code, answer)), Err(error)) = (&mut ended, noted) {
         // The generation is there, and whoever watches the file would not learn of it.
         answer.metrics_failure = Some(Failure::of(&error));
         *code = exit::PARTIAL;
     }
     ended.map(|(code, answer)| {
-        face.answer(&answer);
+        ui.answer(&answer);
         code
     })
 }
 
 /// Tells how it ended before it is answered, so that the answer can say that it was not reported.
-fn tell(watch: &Watch, ended: &Result<(u8, BackupAnswer)>, face: &Face) -> Result<()> {
+fn tell(watch: &Watch, ended: &Result<(u8, BackupAnswer)>, ui: &Ui) -> Result<()> {
     match ended {
         Ok((code, answer)) => {
             // A plain struct: it cannot fail to serialise.
             let document = serde_json::to_value(answer).unwrap_or_default();
-            watch.tell(*code, Some(&document), face)
+            watch.tell(*code, Some(&document), ui)
         }
-        Err(error) => watch.tell(error.kind().exit_code(), None, face),
+        Err(error) => watch.tell(error.kind().exit_code(), None, ui),
     }
 }
 
@@ -73,15 +73,10 @@ fn code(answer: &BackupAnswer) -> u8 {
 }
 
 /// Backs up a server of another host.
-fn back_up_there(
-    args: &Backup,
-    verb: &Verb,
-    words: &[OsString],
-    face: &Face,
-) -> Result<BackupAnswer> {
-    let before = newest(args, face)?;
-    let answer: BackupAnswer = over_ssh::run_for_answer(verb, &args.remote, words, face)?;
-    refuse_phantom(answer.report.generation, before, &numbers(args, face)?)?;
+fn back_up_there(args: &Backup, verb: &Verb, words: &[OsString], ui: &Ui) -> Result<BackupAnswer> {
+    let before = newest(args, ui)?;
+    let answer: BackupAnswer = over_ssh::run_for_answer(verb, &args.remote, words, ui)?;
+    refuse_phantom(answer.report.generation, before, &numbers(args, ui)?)?;
     Ok(answer)
 }
 
@@ -99,13 +94,13 @@ fn refuse_phantom(made: u32, before: u32, there: &[u32]) -> Result<()> {
 }
 
 /// Returns the newest generation's number, as the repository has it; 0 where there is none.
-fn newest(args: &Backup, face: &Face) -> Result<u32> {
-    Ok(numbers(args, face)?.into_iter().max().unwrap_or(0))
+fn newest(args: &Backup, ui: &Ui) -> Result<u32> {
+    Ok(numbers(args, ui)?.into_iter().max().unwrap_or(0))
 }
 
 /// Returns the numbers of the repository's generations; none where there is no repository yet.
-fn numbers(args: &Backup, face: &Face) -> Result<Vec<u32>> {
-    match Repository::open(face.location(&args.repository, None)?) {
+fn numbers(args: &Backup, ui: &Ui) -> Result<Vec<u32>> {
+    match Repository::open(ui.location(&args.repository, None)?) {
         Ok(repository) => {
             let listed = repository.generations()?;
             Ok(listed.iter().map(|one| one.generation).collect())
@@ -115,17 +110,17 @@ fn numbers(args: &Backup, face: &Face) -> Result<Vec<u32>> {
     }
 }
 
-fn back_up(args: &Backup, face: &Face) -> Result<BackupAnswer> {
-    waiting::for_others(&args.waiting, face, || back_up_now(args, face))
+fn back_up(args: &Backup, ui: &Ui) -> Result<BackupAnswer> {
+    waiting::for_others(&args.waiting, ui, || back_up_now(args, ui))
 }
 
-fn back_up_now(args: &Backup, face: &Face) -> Result<BackupAnswer> {
-    let request = request(args, face)?;
+fn back_up_now(args: &Backup, ui: &Ui) -> Result<BackupAnswer> {
+    let request = request(args, ui)?;
     let done = backup::backup(
         &request,
         Run {
-            progress: face.progress(),
-            cancel: face.cancel(),
+            progress: ui.progress(),
+            cancel: ui.cancel(),
         },
     )?;
     let mut answer = BackupAnswer::new(done.report, done.corrupt);
@@ -133,7 +128,7 @@ fn back_up_now(args: &Backup, face: &Face) -> Result<BackupAnswer> {
     Ok(answer)
 }
 
-fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
+fn request(args: &Backup, ui: &Ui) -> Result<BackupRequest> {
     let source = match &args.datadir {
         _ if !args.volume.is_empty() => Source::Volumes(args.volume.clone()),
         Some(datadir) => Source::Stopped {
@@ -141,12 +136,12 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
             settings: BTreeMap::new(),
         },
         None => {
-            let options = settings::connect(&args.connection, "backup", face)?;
-            super::resume::resume(&options, face);
+            let options = settings::connect(&args.connection, "backup", ui)?;
+            super::resume::resume(&options, ui);
             Source::Live(Box::new(options))
         }
     };
-    let place = face.repository_in(&args.repository, args.storage_class.as_deref())?;
+    let place = ui.repository_in(&args.repository, args.storage_class.as_deref())?;
     let place = settings::unlock_or_encrypt(place, &args.keys, &args.encrypt, "backup")?;
     let mut request = BackupRequest::new(place, source, snapshot(args)?);
     request.kind = match args.against {

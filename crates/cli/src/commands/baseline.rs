@@ -5,51 +5,51 @@ use crate::args::{
     BaselineVerb,
 };
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::{Result, Run, exit};
 use evenkeel_recovery::baseline::{self, RollbackRequest, SaveRequest, Whose};
 use evenkeel_server::service::Commands;
 
 /// Runs the command.
-pub fn run(args: &BaselineCare, face: &Face) -> Result<u8> {
+pub fn run(args: &BaselineCare, ui: &Ui) -> Result<u8> {
     match &args.verb {
-        BaselineVerb::Save(args) => save(args, face),
-        BaselineVerb::Rollback(args) => rollback(args, face),
-        BaselineVerb::List(args) => list(args, face),
-        BaselineVerb::Drop(args) => drop_(args, face),
+        BaselineVerb::Save(args) => save(args, ui),
+        BaselineVerb::Rollback(args) => rollback(args, ui),
+        BaselineVerb::List(args) => list(args, ui),
+        BaselineVerb::Drop(args) => drop_(args, ui),
     }
 }
 
-fn whose(of: &BaselineOf, face: &Face) -> Result<Whose> {
+fn whose(of: &BaselineOf, ui: &Ui) -> Result<Whose> {
     if let Some(datadir) = &of.datadir {
-        let server = settings::stopped_server_at(datadir, &of.connection, face)?;
+        let server = settings::stopped_server_at(datadir, &of.connection, ui)?;
         return Ok(Whose::Stopped {
             datadir: server.datadir,
             settings: server.settings,
         });
     }
-    let options = settings::connect(&of.connection, "baseline", face)?;
-    super::resume::resume(&options, face);
+    let options = settings::connect(&of.connection, "baseline", ui)?;
+    super::resume::resume(&options, ui);
     Ok(Whose::Running(Box::new(options)))
 }
 
-fn watched(face: &Face) -> Run<'_> {
+fn watched(ui: &Ui) -> Run<'_> {
     Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     }
 }
 
-fn save(args: &BaselineSave, face: &Face) -> Result<u8> {
-    let mut request = SaveRequest::new(whose(&args.of, face)?, &args.name);
+fn save(args: &BaselineSave, ui: &Ui) -> Result<u8> {
+    let mut request = SaveRequest::new(whose(&args.of, ui)?, &args.name);
     request.replace = args.replace;
     request.pause_limit = args.pause_limit;
-    face.answer(&baseline::save(&request, watched(face))?);
+    ui.answer(&baseline::save(&request, watched(ui))?);
     Ok(exit::DONE)
 }
 
-fn rollback(args: &BaselineRollback, face: &Face) -> Result<u8> {
-    let mut request = RollbackRequest::new(whose(&args.of, face)?, &args.name);
+fn rollback(args: &BaselineRollback, ui: &Ui) -> Result<u8> {
+    let mut request = RollbackRequest::new(whose(&args.of, ui)?, &args.name);
     request.commands = args
         .stop_with
         .clone()
@@ -60,22 +60,22 @@ fn rollback(args: &BaselineRollback, face: &Face) -> Result<u8> {
     request.stop_deadline = args.stop_deadline;
     request.start_deadline = args.start_deadline;
     if args.execute {
-        face.answer(&baseline::rollback(&request, watched(face))?);
+        ui.answer(&baseline::rollback(&request, watched(ui))?);
     } else {
-        face.answer(&baseline::plan_rollback(&request)?);
+        ui.answer(&baseline::plan_rollback(&request)?);
     }
     Ok(exit::DONE)
 }
 
-fn list(args: &BaselineList, face: &Face) -> Result<u8> {
-    face.answer(&baseline::list(&whose(&args.of, face)?)?);
+fn list(args: &BaselineList, ui: &Ui) -> Result<u8> {
+    ui.answer(&baseline::list(&whose(&args.of, ui)?)?);
     Ok(exit::DONE)
 }
 
-fn drop_(args: &BaselineDrop, face: &Face) -> Result<u8> {
-    let whose = whose(&args.of, face)?;
-    face.answer(&match args.execute {
-        true => baseline::drop_(&whose, &args.name, watched(face))?,
+fn drop_(args: &BaselineDrop, ui: &Ui) -> Result<u8> {
+    let whose = whose(&args.of, ui)?;
+    ui.answer(&match args.execute {
+        true => baseline::drop_(&whose, &args.name, watched(ui))?,
         false => baseline::plan_drop(&whose, &args.name)?,
     });
     Ok(exit::DONE)

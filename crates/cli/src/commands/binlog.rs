@@ -2,37 +2,37 @@
 
 use crate::args::{Binlog, BinlogArchive, BinlogVerb};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::ExtractAnswer;
 use evenkeel_backup::archive::{self, ArchiveRequest};
 use evenkeel_op::{Result, Run, exit};
 
 /// Runs the command.
-pub fn run(args: &Binlog, face: &Face) -> Result<u8> {
+pub fn run(args: &Binlog, ui: &Ui) -> Result<u8> {
     match &args.verb {
-        BinlogVerb::Archive(args) => archive(args, face),
+        BinlogVerb::Archive(args) => archive(args, ui),
         BinlogVerb::List(args) => {
-            let repository = face.repository(&args.repository)?;
+            let repository = ui.repository(&args.repository)?;
             let repository = settings::unlock(repository, &args.keys, "binlog")?;
-            face.answer(&archive::list(&repository)?);
+            ui.answer(&archive::list(&repository)?);
             Ok(exit::DONE)
         }
         BinlogVerb::Extract(args) => {
-            let repository = face.repository(&args.repository)?;
+            let repository = ui.repository(&args.repository)?;
             let repository = settings::unlock(repository, &args.keys, "binlog")?;
             let (source, timeline) = (args.source.as_deref(), args.timeline.as_deref());
             let files = archive::extract(&repository, source, timeline, &args.into)?;
-            face.answer(&ExtractAnswer { files });
+            ui.answer(&ExtractAnswer { files });
             Ok(exit::DONE)
         }
     }
 }
 
-fn archive(args: &BinlogArchive, face: &Face) -> Result<u8> {
-    let place = face.repository(&args.repository)?;
+fn archive(args: &BinlogArchive, ui: &Ui) -> Result<u8> {
+    let place = ui.repository(&args.repository)?;
     let request = ArchiveRequest {
         repository: settings::unlock_archive(place, args)?,
-        server: settings::connect(&args.connection, "binlog", face)?,
+        server: settings::connect(&args.connection, "binlog", ui)?,
         until_current: args.until_current,
         allow_gap: args.allow_gap,
         rotate_bytes: args.rotate_bytes,
@@ -41,11 +41,11 @@ fn archive(args: &BinlogArchive, face: &Face) -> Result<u8> {
         compress: args.compress,
     };
     let run = Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     };
     let report = archive::archive(&request, run)?;
     let partial = !report.gaps.is_empty() || report.does_not_follow.is_some();
-    face.answer(&report);
+    ui.answer(&report);
     Ok(if partial { exit::PARTIAL } else { exit::DONE })
 }

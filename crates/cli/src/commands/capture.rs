@@ -3,7 +3,7 @@
 use super::piped;
 use crate::args::{self, CaptureFormat};
 use crate::show::answers::CaptureAnswer;
-use crate::show::{Face, Form, Statements};
+use crate::show::{Form, Statements, Ui};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_traffic::capture::live::{Live, Seen, Settings};
 use evenkeel_traffic::capture::{Capture, Options};
@@ -23,20 +23,20 @@ enum Packets {
 }
 
 /// Runs the command.
-pub fn run(args: &args::Capture, face: &Face) -> Result<u8> {
-    let packets = open(args, options(args)?, face);
+pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
+    let packets = open(args, options(args)?, ui);
     let filter = filter(args)?;
-    face.cancel().check()?;
+    ui.cancel().check()?;
     let mut packets = packets?;
     // Over a pipe, each statement is shown at once; an interface says when there is a pause.
     let is_piped = args.pcap.as_deref() == Some(Path::new("-"));
     let mut shown = Shown {
-        out: Statements::new(form(args, face), is_piped),
+        out: Statements::new(form(args, ui), is_piped),
         filter,
         shown: 0,
         unanswered: 0,
     };
-    let read = packets.read(&mut shown, face);
+    let read = packets.read(&mut shown, ui);
     shown.out.flush()?;
     let coverage = match read {
         // Whoever reads what we show has seen enough.
@@ -49,12 +49,12 @@ pub fn run(args: &args::Capture, face: &Face) -> Result<u8> {
         packets.is_cut(),
         packets.damage(),
     );
-    face.answer_aside(&answer);
+    ui.answer_aside(&answer);
     let has_packets = coverage.packets > 0 || matches!(packets, Packets::Live(_));
     if coverage.statements == 0 && has_packets && answer.complete {
-        face.warn(&unheard(args));
+        ui.warn(&unheard(args));
     }
-    face.cancel().check()?;
+    ui.cancel().check()?;
     Ok(match answer.complete {
         true => exit::DONE,
         false => exit::PARTIAL,
@@ -89,17 +89,17 @@ impl Shown {
 }
 
 impl Packets {
-    fn read(&mut self, shown: &mut Shown, face: &Face) -> Result<Coverage> {
+    fn read(&mut self, shown: &mut Shown, ui: &Ui) -> Result<Coverage> {
         match self {
             Self::Captured(capture) => {
-                capture.read(&mut |statement| shown.take(statement), face.cancel())
+                capture.read(&mut |statement| shown.take(statement), ui.cancel())
             }
             Self::Live(live) => live.watch(
                 &mut |seen| match seen {
                     Seen::Statement(statement) => shown.take(statement),
                     Seen::Pause => shown.pause(),
                 },
-                face.cancel(),
+                ui.cancel(),
             ),
         }
     }
@@ -119,9 +119,9 @@ impl Packets {
     }
 }
 
-fn open(args: &args::Capture, options: Options, face: &Face) -> Result<Packets> {
+fn open(args: &args::Capture, options: Options, ui: &Ui) -> Result<Packets> {
     if let Some(path) = &args.pcap {
-        let capture = Capture::new(piped::open(path, "capture", face.cancel())?, options)?;
+        let capture = Capture::new(piped::open(path, "capture", ui.cancel())?, options)?;
         return Ok(Packets::Captured(Box::new(capture)));
     }
     let settings = Settings {
@@ -136,7 +136,7 @@ fn open(args: &args::Capture, options: Options, face: &Face) -> Result<Packets> 
         return Err(Error::usage("--ring is out of range").hint("give from 1M to 4G"));
     }
     let live = Live::open(settings, options)?;
-    face.note(&format!("capturing {}", place(args)));
+    ui.note(&format!("capturing {}", place(args)));
     Ok(Packets::Live(Box::new(live)))
 }
 
@@ -195,8 +195,8 @@ fn options(args: &args::Capture) -> Result<Options> {
     })
 }
 
-fn form(args: &args::Capture, face: &Face) -> Form {
-    match (args.format, face.is_json()) {
+fn form(args: &args::Capture, ui: &Ui) -> Form {
+    match (args.format, ui.is_json()) {
         (Some(CaptureFormat::Json), _) | (None, true) => Form::Json,
         (Some(CaptureFormat::Line) | None, _) => Form::Line,
         (Some(CaptureFormat::Sql), _) => Form::Sql,

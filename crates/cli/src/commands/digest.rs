@@ -3,7 +3,7 @@
 use super::page_file::PageFile;
 use super::traffic_file::TrafficFile;
 use crate::args::{self, DigestRules, DigestSort};
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{DigestAnswer, earlier_digest};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit, units};
@@ -17,7 +17,7 @@ use jiff::{Timestamp, Zoned};
 use std::path::Path;
 
 /// Runs the command.
-pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
+pub fn run(args: &args::Digest, ui: &Ui) -> Result<u8> {
     let rules = match args.fingerprint {
         DigestRules::Evenkeel => Rules::Evenkeel,
         DigestRules::Pt => Rules::Percona,
@@ -34,10 +34,10 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
         .as_deref()
         .map(|path| earlier(path, rules))
         .transpose()?;
-    let open = |path| TrafficFile::open(path, args.source, ("--port", &args.port), face);
+    let open = |path| TrafficFile::open(path, args.source, ("--port", &args.port), ui);
     let inputs = args.files.iter().map(|path| open(path));
     let inputs = inputs.collect::<Result<Vec<_>>>();
-    face.cancel().check()?;
+    ui.cancel().check()?;
     let inputs = inputs?;
     let taken = args.files.iter().chain(&args.compare);
     let html = args.html.as_deref();
@@ -49,8 +49,8 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
         Ok(())
     };
     for input in inputs {
-        files.push(input.read(&mut add, face)?);
-        face.cancel().check()?;
+        files.push(input.read(&mut add, ui)?);
+        ui.cancel().check()?;
     }
     let mut summary = digest.end();
     summary
@@ -59,7 +59,7 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
     let changes = before.map(|before| digest::changes(&before, &summary));
     let top = usize::from(args.top);
     let unread = files.iter().map(|file| file.unreadable).sum::<u64>();
-    face.answer(&DigestAnswer::new(
+    ui.answer(&DigestAnswer::new(
         files,
         rules,
         &summary,

@@ -2,10 +2,11 @@
 
 use crate::args::{self, Dump, DumpFormat, DumpLock};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::DumpAnswer;
 use evenkeel_logical::dump::{
-    self, Compression, Directory, Filter, Format, Leftover, Masks, Place, Request, Throttling,
+    self, Compression, Directory, DumpLocation, Filter, Format, Leftover, Masks, Request,
+    Throttling,
 };
 use evenkeel_logical::objects::Selection;
 use evenkeel_op::{Error, Result, exit};
@@ -18,30 +19,30 @@ use std::path::Path;
 const CHUNK_MIN: u64 = 1 << 16;
 
 /// Runs the command.
-pub fn run(args: &args::Dump, face: &Face) -> Result<u8> {
+pub fn run(args: &args::Dump, ui: &Ui) -> Result<u8> {
     let mut request = request(args)?;
-    let options = settings::connect(&args.connection, "dump", face)?;
+    let options = settings::connect(&args.connection, "dump", ui)?;
     request.throttle.replica = args.throttle_host.as_deref().map(|host| at(host, &options));
-    let (progress, cancel) = (face.progress(), face.cancel());
+    let (progress, cancel) = (ui.progress(), ui.cancel());
     if is_stream(args) {
         let report = dump::stream(&options, &request, &mut io::stdout(), progress, cancel)?;
-        face.answer_aside(&DumpAnswer::new(None, report));
+        ui.answer_aside(&DumpAnswer::new(None, report));
         return Ok(exit::DONE);
     }
     let directory = Directory {
-        place: place(&args.output, face)?,
+        place: place(&args.output, ui)?,
         leftover: leftover(args),
     };
     let report = dump::dump(&options, &request, &directory, progress, cancel)?;
-    face.answer(&DumpAnswer::new(Some(&args.output), report));
+    ui.answer(&DumpAnswer::new(Some(&args.output), report));
     Ok(exit::DONE)
 }
 
 /// Returns the directory or the bucket that a word means.
-pub(super) fn place(word: &Path, face: &Face) -> Result<Place> {
+pub(super) fn place(word: &Path, ui: &Ui) -> Result<DumpLocation> {
     Ok(match settings::is_url(word) {
-        true => Place::Store(face.location(word, None)?.store()),
-        false => Place::Directory(word.to_owned()),
+        true => DumpLocation::Store(ui.location(word, None)?.store()),
+        false => DumpLocation::Directory(word.to_owned()),
     })
 }
 

@@ -2,10 +2,10 @@
 
 use crate::args::{Attach, Helper, HelperVerb, Session};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::wrong_use;
 use evenkeel_op::{Context, Error, Result, exit};
-use evenkeel_transport::{Far, Patience, SessionId, attach, serve};
+use evenkeel_transport::{Far, LinkTimeouts, SessionId, attach, serve};
 use std::ffi::OsString;
 use std::io::{stdin, stdout};
 use std::os::unix::ffi::OsStringExt;
@@ -16,10 +16,10 @@ use std::time::Duration;
 const LAST_RESORT: Duration = Duration::from_secs(300);
 
 /// Runs the command.
-pub(super) fn run(args: &Helper, face: &Face) -> Result<u8> {
+pub(super) fn run(args: &Helper, ui: &Ui) -> Result<u8> {
     match &args.verb {
         HelperVerb::Attach(args) => bridge(args)?,
-        HelperVerb::Serve(session) => work(session, face)?,
+        HelperVerb::Serve(session) => work(session, ui)?,
     }
     Ok(exit::DONE)
 }
@@ -38,15 +38,15 @@ fn bridge(args: &Attach) -> Result<()> {
     attach(&session.here, name(session)?, start, stdin(), stdout())
 }
 
-fn work(session: &Session, face: &Face) -> Result<()> {
+fn work(session: &Session, ui: &Ui) -> Result<()> {
     // The end of the connection that brought us must not be ours. One that leads a session already
     // is as good.
     let _ = rustix::process::setsid();
-    let patience = Patience {
+    let timeouts = LinkTimeouts {
         stall: Duration::from_millis(session.stall),
         loss: Duration::from_millis(session.loss),
     };
-    let cancel = face.cancel().clone();
+    let cancel = ui.cancel().clone();
     std::thread::spawn(move || {
         while !cancel.is_cancelled() {
             std::thread::sleep(Duration::from_secs(1));
@@ -57,20 +57,20 @@ fn work(session: &Session, face: &Face) -> Result<()> {
     serve(
         &session.here,
         name(session)?,
-        patience,
-        face.cancel(),
-        |far, words, place| obey(far, words, place, face),
+        timeouts,
+        ui.cancel(),
+        |far, words, place| obey(far, words, place, ui),
     )
 }
 
 /// Does what a command line of the other host says.
-fn obey(far: &Far, words: Vec<Vec<u8>>, place: String, face: &Face) -> Result<u8> {
+fn obey(far: &Far, words: Vec<Vec<u8>>, place: String, ui: &Ui) -> Result<u8> {
     let words: Vec<OsString> = words.into_iter().map(OsString::from_vec).collect();
     let cli = crate::parse(words.clone()).map_err(|error| {
         Error::usage("the other host does not understand the command line")
             .because(wrong_use::failure(&error))
     })?;
-    let far_face = Face::far(&cli, face.signals().clone(), far.clone(), place);
+    let far_face = Ui::far(&cli, ui.signals().clone(), far.clone(), place);
     // What is remote for the other side is local for us.
     let (cli, _) = settings::with_files_here(cli, &words)?;
     super::run(&cli.verb, &far_face)

@@ -2,7 +2,7 @@
 
 use super::waiting;
 use crate::args::{Forget as Typed, KeepRules as TypedRules};
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::ForgetAnswer;
 use evenkeel_backup::facts::Facts;
 use evenkeel_op::{Error, Result, exit};
@@ -11,18 +11,18 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Runs the command.
-pub fn run(args: &Typed, face: &Face) -> Result<u8> {
-    waiting::for_others(&args.waiting, face, || forget(args, face))
+pub fn run(args: &Typed, ui: &Ui) -> Result<u8> {
+    waiting::for_others(&args.waiting, ui, || forget(args, ui))
 }
 
-fn forget(args: &Typed, face: &Face) -> Result<u8> {
-    let repository = Repository::open(face.repository(&args.repository)?)?;
+fn forget(args: &Typed, ui: &Ui) -> Result<u8> {
+    let repository = Repository::open(ui.repository(&args.repository)?)?;
     let what = match args.generation.as_slice() {
         [] => {
             let mut rules = rules(&args.keep, &repository)?;
             if let Some(sound) = newest_sound(&repository)? {
                 rules.these.insert(sound);
-                face.note(&format!(
+                ui.note(&format!(
                     "generation {sound} is kept in any case: all later generations have corrupt pages"
                 ));
             }
@@ -34,7 +34,7 @@ fn forget(args: &Typed, face: &Face) -> Result<u8> {
     if args.execute {
         repository.perform_forget(&plan, Duration::ZERO)?;
     }
-    face.answer(&ForgetAnswer::new(&plan, args.execute));
+    ui.answer(&ForgetAnswer::new(&plan, args.execute));
     Ok(exit::DONE)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args::Generations;
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{
     DamagedGeneration, GenerationAnswer, GenerationsAnswer, ListedGeneration,
 };
@@ -11,21 +11,21 @@ use evenkeel_op::{Result, exit};
 use evenkeel_repository::{Repository, Summary};
 
 /// Runs the command.
-pub fn run(args: &Generations, face: &Face) -> Result<u8> {
+pub fn run(args: &Generations, ui: &Ui) -> Result<u8> {
     let repository = Repository::open(settings::unlock(
-        face.repository(&args.repository)?,
+        ui.repository(&args.repository)?,
         &args.keys,
         "generations",
     )?)?;
     let summaries = repository.generations()?;
     match args.generation {
-        None => list(&repository, &summaries, face),
-        Some(number) => one(&repository, number, &summaries, face),
+        None => list(&repository, &summaries, ui),
+        Some(number) => one(&repository, number, &summaries, ui),
     }
 }
 
 /// Lists what can be read. What cannot is named, and is no reason to hide the others.
-fn list(repository: &Repository, summaries: &[Summary], face: &Face) -> Result<u8> {
+fn list(repository: &Repository, summaries: &[Summary], ui: &Ui) -> Result<u8> {
     let mut generations = Vec::new();
     let mut damaged = Vec::new();
     for summary in summaries {
@@ -41,20 +41,20 @@ fn list(repository: &Repository, summaries: &[Summary], face: &Face) -> Result<u
         true => exit::DONE,
         false => exit::PARTIAL,
     };
-    face.answer(&GenerationsAnswer {
+    ui.answer(&GenerationsAnswer {
         generations,
         damaged,
     });
     Ok(code)
 }
 
-fn one(repository: &Repository, number: u32, summaries: &[Summary], face: &Face) -> Result<u8> {
+fn one(repository: &Repository, number: u32, summaries: &[Summary], ui: &Ui) -> Result<u8> {
     let manifest = repository.manifest(number)?;
     let facts = Facts::of(&manifest)?;
     let mut summaries = summaries.iter();
     // `manifest` has refused a number that does not exist.
     if let Some(summary) = summaries.find(|summary| summary.generation == number) {
-        face.answer(&GenerationAnswer {
+        ui.answer(&GenerationAnswer {
             listed: listed(repository, summary)?,
             server_version: facts.server_version,
             roots: facts.roots,

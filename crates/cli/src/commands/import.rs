@@ -2,7 +2,7 @@
 
 use crate::args::{self, ImportIndexes};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::ImportAnswer;
 use evenkeel_logical::import::{self, Input, Request};
 use evenkeel_op::paths::unreadable;
@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// Runs the command.
-pub fn run(args: &args::Import, face: &Face) -> Result<u8> {
+pub fn run(args: &args::Import, ui: &Ui) -> Result<u8> {
     let request = Request {
         threads: usize::from(args.threads),
         database: args.database.clone(),
@@ -28,10 +28,10 @@ pub fn run(args: &args::Import, face: &Face) -> Result<u8> {
     // Before any connection: a wrong name is the likeliest mistake.
     let input = input(&args.file)?;
     let name = input.name.clone();
-    let options = settings::connect(&args.connection, "import", face)?;
-    let report = import::import(&options, &request, input, face.progress(), face.cancel())?;
+    let options = settings::connect(&args.connection, "import", ui)?;
+    let report = import::import(&options, &request, input, ui.progress(), ui.cancel())?;
     let failed = report.failed > 0;
-    face.answer(&ImportAnswer::new(name, report));
+    ui.answer(&ImportAnswer::new(name, report));
     Ok(if failed { exit::PARTIAL } else { exit::DONE })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args::{KeysAdd, KeysCare, KeysGenerate, KeysRemove, KeysVerb};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{KeysAnswer, NewKeyAnswer};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_repository::{KeyChange, NewIdentity, Repository, Role};
@@ -13,23 +13,23 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Runs the command.
-pub fn run(args: &KeysCare, face: &Face) -> Result<u8> {
+pub fn run(args: &KeysCare, ui: &Ui) -> Result<u8> {
     match &args.verb {
-        KeysVerb::Generate(args) => generate(args, face),
+        KeysVerb::Generate(args) => generate(args, ui),
         KeysVerb::List(args) => {
-            let repository = Repository::open(face.repository(&args.repository)?)?;
-            face.answer(&KeysAnswer::list(
+            let repository = Repository::open(ui.repository(&args.repository)?)?;
+            ui.answer(&KeysAnswer::list(
                 repository.access(),
                 repository.key_holders()?,
             ));
             Ok(exit::DONE)
         }
-        KeysVerb::Add(args) => add(args, face),
-        KeysVerb::Remove(args) => remove(args, face),
+        KeysVerb::Add(args) => add(args, ui),
+        KeysVerb::Remove(args) => remove(args, ui),
     }
 }
 
-fn generate(args: &KeysGenerate, face: &Face) -> Result<u8> {
+fn generate(args: &KeysGenerate, ui: &Ui) -> Result<u8> {
     let identity = NewIdentity::generate(now());
     if let Some(path) = &args.output {
         write(path, identity.file.as_bytes()).map_err(|error| {
@@ -38,7 +38,7 @@ fn generate(args: &KeysGenerate, face: &Face) -> Result<u8> {
                 .hint("name a file that does not exist yet: an identity is never overwritten")
         })?;
     }
-    face.answer(&NewKeyAnswer {
+    ui.answer(&NewKeyAnswer {
         recipient: identity.recipient.to_string(),
         file: args.output.clone(),
         identity: args.output.is_none().then(|| identity.file.clone()),
@@ -62,8 +62,8 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-fn add(args: &KeysAdd, face: &Face) -> Result<u8> {
-    let place = settings::unlock(face.repository(&args.repository)?, &args.keys, "keys")?;
+fn add(args: &KeysAdd, ui: &Ui) -> Result<u8> {
+    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "keys")?;
     let role = match args.writer {
         true => Role::Writer,
         false => Role::Reader,
@@ -80,17 +80,17 @@ fn add(args: &KeysAdd, face: &Face) -> Result<u8> {
     if plan.needed {
         repository.perform_keys(&plan, Duration::ZERO)?;
     }
-    face.answer(&KeysAnswer::changed(&plan, true));
+    ui.answer(&KeysAnswer::changed(&plan, true));
     Ok(exit::DONE)
 }
 
-fn remove(args: &KeysRemove, face: &Face) -> Result<u8> {
-    let place = settings::unlock(face.repository(&args.repository)?, &args.keys, "keys")?;
+fn remove(args: &KeysRemove, ui: &Ui) -> Result<u8> {
+    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "keys")?;
     let repository = Repository::open(place)?;
     let plan = repository.plan_keys(&KeyChange::Remove(args.recipient.clone()))?;
     if args.execute {
         repository.perform_keys(&plan, Duration::ZERO)?;
     }
-    face.answer(&KeysAnswer::changed(&plan, args.execute));
+    ui.answer(&KeysAnswer::changed(&plan, args.execute));
     Ok(exit::DONE)
 }

@@ -2,27 +2,27 @@
 
 use crate::args::{self, Load, LoadIndexes, LoadMethod};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{LoadAnswer, LoadPlanAnswer};
 use evenkeel_logical::load::{self, Method, Request};
-use evenkeel_logical::objects::{Kind, Selection};
+use evenkeel_logical::objects::{SchemaObjectKind, Selection};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Error, Result, exit};
 
 /// Runs the command.
-pub fn run(args: &args::Load, face: &Face) -> Result<u8> {
-    let request = request(args, face)?;
-    let options = settings::connect(&args.connection, "load", face)?;
+pub fn run(args: &args::Load, ui: &Ui) -> Result<u8> {
+    let request = request(args, ui)?;
+    let options = settings::connect(&args.connection, "load", ui)?;
     if args.replace && !args.execute {
-        face.answer(&LoadPlanAnswer::new(
+        ui.answer(&LoadPlanAnswer::new(
             &request,
             load::plan(&options, &request)?,
         ));
         return Ok(exit::DONE);
     }
-    let report = load::load(&options, &request, face.progress(), face.cancel())?;
+    let report = load::load(&options, &request, ui.progress(), ui.cancel())?;
     let answer = LoadAnswer::new(&request, &report);
-    face.answer(&answer);
+    ui.answer(&answer);
     let differs = report.differs.as_ref().is_some_and(|list| !list.is_empty());
     Ok(match report.failed.is_empty() {
         _ if differs => exit::DIFFERS,
@@ -31,13 +31,13 @@ pub fn run(args: &args::Load, face: &Face) -> Result<u8> {
     })
 }
 
-fn request(args: &Load, face: &Face) -> Result<Request> {
+fn request(args: &Load, ui: &Ui) -> Result<Request> {
     let skip = [
-        (args.no_views, Kind::View),
-        (args.no_routines, Kind::Procedure),
-        (args.no_triggers, Kind::Trigger),
-        (args.no_events, Kind::Event),
-        (args.no_sequences, Kind::Sequence),
+        (args.no_views, SchemaObjectKind::View),
+        (args.no_routines, SchemaObjectKind::Procedure),
+        (args.no_triggers, SchemaObjectKind::Trigger),
+        (args.no_events, SchemaObjectKind::Event),
+        (args.no_sequences, SchemaObjectKind::Sequence),
     ];
     let collations = args.collation.iter().map(|text| collation(text));
     Ok(Request {
@@ -46,7 +46,7 @@ fn request(args: &Load, face: &Face) -> Result<Request> {
             false => absolute(&args.input),
         },
         store: match settings::is_url(&args.input) {
-            true => Some(face.location(&args.input, None)?.store()),
+            true => Some(ui.location(&args.input, None)?.store()),
             false => None,
         },
         threads: usize::from(args.threads),

@@ -1,7 +1,7 @@
 //! `lock`: a command runs while the server is locked, and the lock's end is checked.
 
 use crate::args::Lock;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::LockReport;
 use crate::{child, settings};
 use evenkeel_op::{Error, ErrorKind, Result};
@@ -14,27 +14,27 @@ use std::process::Command;
 const UNLOCK: &str = "UNLOCK TABLES";
 
 /// Runs the command under the lock and returns its exit code.
-pub fn run(args: &Lock, face: &Face) -> Result<u8> {
+pub fn run(args: &Lock, ui: &Ui) -> Result<u8> {
     let choice = choice(args)?;
     let mut command = child::command(&args.command)?;
-    let options = settings::connect(&args.connection, "lock", face)?;
-    super::resume::resume(&options, face);
+    let options = settings::connect(&args.connection, "lock", ui)?;
+    super::resume::resume(&options, ui);
     let limits = settings::limits(&args.locking);
-    let mut locker = Locker::open(&options, limits, face.progress(), face.cancel())?;
+    let mut locker = Locker::open(&options, limits, ui.progress(), ui.cancel())?;
     let name = describe(&choice, locker.abilities());
-    face.note(&format!("locking with {name}"));
+    ui.note(&format!("locking with {name}"));
     locker.take(&choice)?;
-    let coordinates = coordinates(&mut locker, face)?;
-    face.note(&format!("locked {}", place(&coordinates)));
+    let coordinates = coordinates(&mut locker, ui)?;
+    ui.note(&format!("locked {}", place(&coordinates)));
     export(&mut command, &coordinates);
 
-    let signals = face.signals().hand_on();
+    let signals = ui.signals().hand_on();
     let ended = child::start(command).and_then(|child| child::finish(child, signals, || ()));
     // Released and checked also when the command could not be run.
     let held = locker.release();
     let (ended, ()) = ended?;
-    let held = held.inspect_err(|_| face.note(&format!("command {ended}")))?;
-    face.answer_aside(&LockReport::new(name, coordinates, held, ended));
+    let held = held.inspect_err(|_| ui.note(&format!("command {ended}")))?;
+    ui.answer_aside(&LockReport::new(name, coordinates, held, ended));
     Ok(ended.exit_code())
 }
 
@@ -64,10 +64,10 @@ fn describe(choice: &LockChoice, abilities: &Abilities) -> String {
 }
 
 /// Reads the coordinates. An account that may lock but not see them still gets its lock.
-fn coordinates(locker: &mut Locker<'_>, face: &Face) -> Result<Coordinates> {
+fn coordinates(locker: &mut Locker<'_>, ui: &Ui) -> Result<Coordinates> {
     match locker.coordinates() {
         Err(error) if error.kind() == ErrorKind::Refused => {
-            face.warn_of("the coordinates are not known: ", &error);
+            ui.warn_of("the coordinates are not known: ", &error);
             Ok(Coordinates::default())
         }
         other => other,

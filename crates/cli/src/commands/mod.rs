@@ -1,5 +1,5 @@
 //! The verbs, one file each. A command turns what was typed into a request, lets an operation do
-//! the work, gives the answer to the face and returns the exit code.
+//! the work, gives the answer to the UI and returns the exit code.
 
 mod around;
 pub mod backup;
@@ -45,7 +45,7 @@ pub mod watch_applier;
 pub use around::Onlookers;
 
 use crate::args::Verb;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::Result;
 use metrics::Watch;
 use std::ffi::OsString;
@@ -80,60 +80,60 @@ pub fn writes_for_itself(verb: &Verb) -> bool {
 
 /// Runs the verb on the host that is meant, with what the user wants run around it, and returns its exit code.
 /// `words` are the command line.
-pub fn run_here_or_there(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
-    around::run(verb, face, || {
+pub fn run_here_or_there(verb: &Verb, words: &[OsString], ui: &Ui) -> Result<u8> {
+    around::run(verb, ui, || {
         let watch = Watch::of(verb);
         if let Some(watch) = &watch {
             watch.refuse_others()?;
         }
         match (verb, watch) {
-            (Verb::Backup(args), _) => backup::run_here_or_there(args, verb, words, face),
-            (Verb::Doctor(args), _) => doctor::run_here_or_there(args, verb, words, face),
-            (_, Some(watch)) => watch.over(face, || run_where_meant(verb, words, face)),
-            (_, None) => run_where_meant(verb, words, face),
+            (Verb::Backup(args), _) => backup::run_here_or_there(args, verb, words, ui),
+            (Verb::Doctor(args), _) => doctor::run_here_or_there(args, verb, words, ui),
+            (_, Some(watch)) => watch.over(ui, || run_where_meant(verb, words, ui)),
+            (_, None) => run_where_meant(verb, words, ui),
         }
     })
 }
 
-fn run_where_meant(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
+fn run_where_meant(verb: &Verb, words: &[OsString], ui: &Ui) -> Result<u8> {
     match verb.remote().filter(|remote| remote.ssh.is_some()) {
-        Some(remote) => over_ssh::run(verb, remote, words, face),
-        None => run(verb, face),
+        Some(remote) => over_ssh::run(verb, remote, words, ui),
+        None => run(verb, ui),
     }
 }
 
 /// Runs the verb on this host and returns its exit code.
-pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
+pub fn run(verb: &Verb, ui: &Ui) -> Result<u8> {
     match verb {
-        Verb::Backup(args) => backup::run(args, face),
-        Verb::Generations(args) => generations::run(args, face),
-        Verb::Restore(args) => restore::run(args, face),
-        Verb::Mount(args) => mount::run(args, face),
-        Verb::Verify(args) => verify::run(args, face),
-        Verb::Check(args) => check::run(args, face),
-        Verb::Binlog(args) => binlog::run(args, face),
-        Verb::Forget(args) => forget::run(args, face),
-        Verb::Prune(args) => prune::run(args, face),
-        Verb::Prewarm(args) => prewarm::run(args, face),
-        Verb::Replay(args) => replay::run(args, face),
-        Verb::Repository(args) => repository::run(args, face),
-        Verb::Keys(args) => keys::run(args, face),
-        Verb::Baseline(args) => baseline::run(args, face),
-        Verb::Capture(args) => capture::run(args, face),
-        Verb::Bench(args) => bench::run(args, face),
-        Verb::Dump(args) => dump::run(args, face),
-        Verb::Load(args) => load::run(args, face),
-        Verb::Import(args) => import::run(args, face),
-        Verb::Digest(args) => digest::run(args, face),
-        Verb::Url(args) => url::run(args, face),
-        Verb::Plugin(args) => plugin::run(args, face),
-        Verb::Queue(args) => queue::run(args, face),
-        Verb::Lock(args) => lock::run(args, face),
-        Verb::Cron(args) => cron::run(args, face),
-        Verb::Fleet(args) => fleet::run(args, face),
-        Verb::Settings(args) => settings::run(args, face),
-        Verb::Doctor(args) => doctor::run(args, face),
-        Verb::Demo(args) => demo::run(args, face),
-        Verb::Helper(args) => far_side::run(args, face),
+        Verb::Backup(args) => backup::run(args, ui),
+        Verb::Generations(args) => generations::run(args, ui),
+        Verb::Restore(args) => restore::run(args, ui),
+        Verb::Mount(args) => mount::run(args, ui),
+        Verb::Verify(args) => verify::run(args, ui),
+        Verb::Check(args) => check::run(args, ui),
+        Verb::Binlog(args) => binlog::run(args, ui),
+        Verb::Forget(args) => forget::run(args, ui),
+        Verb::Prune(args) => prune::run(args, ui),
+        Verb::Prewarm(args) => prewarm::run(args, ui),
+        Verb::Replay(args) => replay::run(args, ui),
+        Verb::Repository(args) => repository::run(args, ui),
+        Verb::Keys(args) => keys::run(args, ui),
+        Verb::Baseline(args) => baseline::run(args, ui),
+        Verb::Capture(args) => capture::run(args, ui),
+        Verb::Bench(args) => bench::run(args, ui),
+        Verb::Dump(args) => dump::run(args, ui),
+        Verb::Load(args) => load::run(args, ui),
+        Verb::Import(args) => import::run(args, ui),
+        Verb::Digest(args) => digest::run(args, ui),
+        Verb::Url(args) => url::run(args, ui),
+        Verb::Plugin(args) => plugin::run(args, ui),
+        Verb::Queue(args) => queue::run(args, ui),
+        Verb::Lock(args) => lock::run(args, ui),
+        Verb::Cron(args) => cron::run(args, ui),
+        Verb::Fleet(args) => fleet::run(args, ui),
+        Verb::Settings(args) => settings::run(args, ui),
+        Verb::Doctor(args) => doctor::run(args, ui),
+        Verb::Demo(args) => demo::run(args, ui),
+        Verb::Helper(args) => far_side::run(args, ui),
     }
 }

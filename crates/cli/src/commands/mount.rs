@@ -3,13 +3,13 @@
 use super::waiting;
 use crate::args::{Mount, MountedGeneration};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_backup::mount::{self, MountRequest, ScratchRequest};
 use evenkeel_op::{Result, Run, exit};
 
 /// Runs the command.
-pub fn run(args: &Mount, face: &Face) -> Result<u8> {
-    let place = settings::unlock(face.repository(&args.repository)?, &args.keys, "mount")?;
+pub fn run(args: &Mount, ui: &Ui) -> Result<u8> {
+    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "mount")?;
     let mut request = MountRequest::new(place, &args.mountpoint);
     request.source.clone_from(&args.source);
     match args.generation {
@@ -27,16 +27,16 @@ pub fn run(args: &Mount, face: &Face) -> Result<u8> {
         request.scratch = Some(scratch);
     }
     let run = Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     };
-    let mounted = waiting::for_others(&args.waiting, face, || mount::mount(&request, run))?;
+    let mounted = waiting::for_others(&args.waiting, ui, || mount::mount(&request, run))?;
     if mounted.report().healed {
-        face.note("removed a dead mount from this directory");
+        ui.note("removed a dead mount from this directory");
     }
-    face.tell(mounted.report());
-    let end = mounted.serve(run, &mut |filled| face.tell(filled))?;
-    face.tell(&end);
+    ui.tell(mounted.report());
+    let end = mounted.serve(run, &mut |filled| ui.tell(filled))?;
+    ui.tell(&end);
     Ok(match end.complete {
         true => exit::DONE,
         false => exit::PARTIAL,

@@ -2,11 +2,11 @@
 
 use crate::args::{BinlogArchive, BinlogVerb, Keys, Remote, Verb};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::{Context, Error, Event, Result, units};
 use evenkeel_repository::secrecy::ExposeSecret;
 use evenkeel_repository::{Access as KeyAccess, Repository};
-use evenkeel_transport::{Access, Near, Order, Patience, Ssh, Traffic, Word};
+use evenkeel_transport::{Access, LinkTimeouts, Near, Order, Ssh, Traffic, Word};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -20,28 +20,28 @@ const STALL_SHARE: u32 = 3;
 
 /// Runs the verb on the other host and returns its exit code. Where answers are kept, the document comes
 /// over too.
-pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face) -> Result<u8> {
-    if !face.keeps_answers() {
-        let mut print = |text: String| face.print(text.as_bytes());
-        return run_telling(verb, remote, words, face, &mut print);
+pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], ui: &Ui) -> Result<u8> {
+    if !ui.keeps_answers() {
+        let mut print = |text: String| ui.print(text.as_bytes());
+        return run_telling(verb, remote, words, ui, &mut print);
     }
-    let asked: &[&str] = match face.is_json() {
+    let asked: &[&str] = match ui.is_json() {
         true => &[],
         false => &["--json", "--with-text"],
     };
     let mut words = words.to_vec();
     let first = 1.min(words.len());
     words.splice(first..first, asked.iter().map(OsString::from));
-    let mut print = |told: String| {
-        let document: Value = serde_json::from_str(&told).unwrap_or_default();
-        match document["as_text"].as_str().filter(|_| !face.is_json()) {
-            Some(_) if face.is_quiet() => {}
-            Some(text) => face.print(text.as_bytes()),
-            None => face.print(told.as_bytes()),
+    let mut print = |reported: String| {
+        let document: Value = serde_json::from_str(&reported).unwrap_or_default();
+        match document["as_text"].as_str().filter(|_| !ui.is_json()) {
+            Some(_) if ui.is_quiet() => {}
+            Some(text) => ui.print(text.as_bytes()),
+            None => ui.print(reported.as_bytes()),
         }
-        face.keep(document);
+        ui.keep(document);
     };
-    run_telling(verb, remote, &words, face, &mut print)
+    run_telling(verb, remote, &words, ui, &mut print)
 }
 
 /// Does the same, and hands the other host's answer to `tell`.
@@ -49,13 +49,13 @@ fn run_telling(
     verb: &Verb,
     remote: &Remote,
     words: &[OsString],
-    face: &Face,
+    ui: &Ui,
     tell: &mut dyn FnMut(String),
 ) -> Result<u8> {
     let ssh = ssh(remote)?;
     let repository = repository(verb);
     let order = Order::Run {
-        words: with_keys(verb, settings::with_password(verb, words)?, face)?
+        words: with_keys(verb, settings::with_password(verb, words)?, ui)?
             .iter()
             .map(|word| word.as_bytes().to_vec())
             .collect(),
@@ -63,23 +63,23 @@ fn run_telling(
     };
     let near = Near {
         ssh: &ssh,
-        patience: patience(remote.ssh_patience),
+        timeouts: timeouts(remote.ssh_timeout),
         repository: match repository {
             Some((path, access)) => {
-                let place = face.location(path, storage_class(verb))?;
+                let place = ui.location(path, storage_class(verb))?;
                 Some((place.store(), access))
             }
             None => None,
         },
-        cancel: face.cancel(),
+        cancel: ui.cancel(),
     };
     let mut hear = |word| match word {
-        Word::Progress(event) => face.progress().event(plain(event)),
+        Word::Progress(event) => ui.progress().event(plain(event)),
         Word::Answer { text } => tell(text),
         Word::Done { .. } => {}
     };
-    let outcome = near.run(&order, &mut hear, &|text| face.note(&text))?;
-    face.note(&told(&ssh, outcome.traffic, outcome.questions));
+    let outcome = near.run(&order, &mut hear, &|text| ui.note(&text))?;
+    ui.note(&reported(&ssh, outcome.traffic, outcome.questions));
     outcome.result
 }
 
@@ -106,20 +106,21 @@ pub(super) fn run_for_answer<A: DeserializeOwned>(
     verb: &Verb,
     remote: &Remote,
     words: &[OsString],
-    face: &Face,
+    ui: &Ui,
 ) -> Result<A> {
     let mut words = words.to_vec();
-    if !face.is_json() {
+    if !ui.is_json() {
         words.insert(1.min(words.len()), "--json".into());
     }
-    let mut told = String::new();
+    let mut reported = String::new();
     let mut hear = |text: String| {
-        if told.len() < ANSWER_MAX {
-            told += &text;
+        if reported.len() < ANSWER_MAX {
+            reported += &text;
         }
     };
-    run_telling(verb, remote, &words, face, &mut hear)?;
-    serde_json::from_str(&told).context(|| "the program on the other host gave an invalid answer")
+    run_telling(verb, remote, &words, ui, &mut hear)?;
+    serde_json::from_str(&reported)
+        .context(|| "the program on the other host gave an invalid answer")
 }
 
 fn storage_class(verb: &Verb) -> Option<&str> {
@@ -132,10 +133,10 @@ fn storage_class(verb: &Verb) -> Option<&str> {
 /// Opens an encrypted repository here, where its keys are, and adds what the work on the other host
 /// needs of them to the words. They go over the link, as a password does: no command line shows
 /// them.
-fn with_keys(verb: &Verb, mut words: Vec<OsString>, face: &Face) -> Result<Vec<OsString>> {
+fn with_keys(verb: &Verb, mut words: Vec<OsString>, ui: &Ui) -> Result<Vec<OsString>> {
     let (repository, reads) = match verb {
         Verb::Backup(args) => {
-            let place = face.location(&args.repository, storage_class(verb))?;
+            let place = ui.location(&args.repository, storage_class(verb))?;
             let place = settings::unlock_or_encrypt(place, &args.keys, &args.encrypt, "backup")?;
             let asked = !place.encrypt().is_empty() || !place.credentials().is_empty();
             if !asked {
@@ -150,15 +151,15 @@ fn with_keys(verb: &Verb, mut words: Vec<OsString>, face: &Face) -> Result<Vec<O
             let Some(args) = archive(verb) else {
                 return Ok(words);
             };
-            let place = face.location(&args.repository, None)?;
+            let place = ui.location(&args.repository, None)?;
             // Over there it could not be made.
             let place = settings::unlock_archive(place, args)?;
             (Repository::open_or_create(&place)?, false)
         }
-        Verb::Restore(args) => (open(&args.repository, &args.keys, "restore", face)?, true),
-        Verb::Verify(args) => (open(&args.repository, &args.keys, "verify", face)?, true),
+        Verb::Restore(args) => (open(&args.repository, &args.keys, "restore", ui)?, true),
+        Verb::Verify(args) => (open(&args.repository, &args.keys, "verify", ui)?, true),
         Verb::Repository(care) => match care.copy() {
-            Some(args) => (open(&args.from, &args.keys, "repository", face)?, true),
+            Some(args) => (open(&args.from, &args.keys, "repository", ui)?, true),
             None => return Ok(words),
         },
         _ => return Ok(words),
@@ -180,12 +181,12 @@ fn archive(verb: &Verb) -> Option<&BinlogArchive> {
     }
 }
 
-fn open(path: &Path, keys: &Keys, verb: &str, face: &Face) -> Result<Repository> {
-    Repository::open(settings::unlock(face.location(path, None)?, keys, verb)?)
+fn open(path: &Path, keys: &Keys, verb: &str, ui: &Ui) -> Result<Repository> {
+    Repository::open(settings::unlock(ui.location(path, None)?, keys, verb)?)
 }
 
-fn patience(loss: Duration) -> Patience {
-    Patience {
+fn timeouts(loss: Duration) -> LinkTimeouts {
+    LinkTimeouts {
         stall: loss / STALL_SHARE,
         loss,
     }
@@ -225,7 +226,7 @@ fn ssh(remote: &Remote) -> Result<Ssh> {
     })
 }
 
-fn told(ssh: &Ssh, traffic: Traffic, questions: u64) -> String {
+fn reported(ssh: &Ssh, traffic: Traffic, questions: u64) -> String {
     let mut text = format!(
         "link to {}: {} sent, {} received",
         ssh.destination,

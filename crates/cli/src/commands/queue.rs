@@ -6,7 +6,7 @@ use crate::args::{
     QueueStatus, QueueTarget, QueueVerb,
 };
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{QueueCheckAnswer, QueueSalvageAnswer, forward_metrics, queue_metrics};
 use evenkeel_op::{Result, exit};
 use evenkeel_queue_admin::{Forward, Forwarded, QueueName, Salvage};
@@ -14,25 +14,25 @@ use evenkeel_server::connect::Session;
 use std::time::{Duration, Instant};
 
 /// Runs the command.
-pub fn run(args: &Queue, face: &Face) -> Result<u8> {
+pub fn run(args: &Queue, ui: &Ui) -> Result<u8> {
     match &args.verb {
-        QueueVerb::Status(args) => status(args, face),
-        QueueVerb::Peek(args) => peek(args, face),
-        QueueVerb::Compact(args) => compact(args, face),
-        QueueVerb::Forward(args) => forward(args, face),
-        QueueVerb::Check(args) => check(args, face),
-        QueueVerb::Salvage(args) => salvage(args, face),
+        QueueVerb::Status(args) => status(args, ui),
+        QueueVerb::Peek(args) => peek(args, ui),
+        QueueVerb::Compact(args) => compact(args, ui),
+        QueueVerb::Forward(args) => forward(args, ui),
+        QueueVerb::Check(args) => check(args, ui),
+        QueueVerb::Salvage(args) => salvage(args, ui),
     }
 }
 
-fn session(connection: &Connection, face: &Face) -> Result<Session> {
-    Session::open(&settings::connect(connection, "queue", face)?)
+fn session(connection: &Connection, ui: &Ui) -> Result<Session> {
+    Session::open(&settings::connect(connection, "queue", ui)?)
 }
 
-fn status(args: &QueueStatus, face: &Face) -> Result<u8> {
+fn status(args: &QueueStatus, ui: &Ui) -> Result<u8> {
     let names = args.tables.iter().map(|name| name.parse::<QueueName>());
     let names: Vec<QueueName> = names.collect::<Result<_>>()?;
-    let report = evenkeel_queue_admin::status(&mut session(&args.connection, face)?, &names)?;
+    let report = evenkeel_queue_admin::status(&mut session(&args.connection, ui)?, &names)?;
     if let Some(path) = &args.metrics {
         metrics::put(path, &queue_metrics(&report))?;
     }
@@ -40,20 +40,20 @@ fn status(args: &QueueStatus, face: &Face) -> Result<u8> {
         let problem = one.problem.as_ref()?;
         Some(format!("{}.{}: {problem}", one.database, one.table))
     });
-    if face.is_quiet() {
-        unread.for_each(|problem| face.warn(&problem));
+    if ui.is_quiet() {
+        unread.for_each(|problem| ui.warn(&problem));
     }
-    face.answer(&report);
+    ui.answer(&report);
     Ok(match report.is_whole() {
         true => exit::DONE,
         false => exit::PARTIAL,
     })
 }
 
-fn peek(args: &QueuePeek, face: &Face) -> Result<u8> {
+fn peek(args: &QueuePeek, ui: &Ui) -> Result<u8> {
     let name: QueueName = args.table.parse()?;
-    let mut session = session(&args.connection, face)?;
-    face.answer(&evenkeel_queue_admin::peek(
+    let mut session = session(&args.connection, ui)?;
+    ui.answer(&evenkeel_queue_admin::peek(
         &mut session,
         &name,
         args.limit,
@@ -61,20 +61,20 @@ fn peek(args: &QueuePeek, face: &Face) -> Result<u8> {
     Ok(exit::DONE)
 }
 
-fn compact(args: &QueueCompact, face: &Face) -> Result<u8> {
+fn compact(args: &QueueCompact, ui: &Ui) -> Result<u8> {
     let name: QueueName = args.table.parse()?;
-    let mut session = session(&args.connection, face)?;
-    face.answer(&evenkeel_queue_admin::compact(&mut session, &name)?);
+    let mut session = session(&args.connection, ui)?;
+    ui.answer(&evenkeel_queue_admin::compact(&mut session, &name)?);
     Ok(exit::DONE)
 }
 
 /// How often the file of metrics is written.
 const EVERY: Duration = Duration::from_secs(10);
 
-fn forward(args: &QueueForward, face: &Face) -> Result<u8> {
+fn forward(args: &QueueForward, ui: &Ui) -> Result<u8> {
     let plan = Forward {
-        source: settings::connect(&args.connection, "queue", face)?,
-        target: settings::connect(&of_target(&args.target, &args.connection), "queue", face)?,
+        source: settings::connect(&args.connection, "queue", ui)?,
+        target: settings::connect(&of_target(&args.target, &args.connection), "queue", ui)?,
         from: args.from.parse()?,
         to: args.to.parse()?,
         batch: args.batch,
@@ -90,14 +90,14 @@ fn forward(args: &QueueForward, face: &Face) -> Result<u8> {
         }
         written = Some(Instant::now());
         if let Err(error) = metrics::put(path, &forward_metrics(done)) {
-            face.warn_of("", &error);
+            ui.warn_of("", &error);
         }
     };
-    let done = evenkeel_queue_admin::forward(&plan, face.cancel(), face.progress(), &mut tell)?;
+    let done = evenkeel_queue_admin::forward(&plan, ui.cancel(), ui.progress(), &mut tell)?;
     if let Some(path) = &args.metrics {
         metrics::put(path, &forward_metrics(&done))?;
     }
-    face.answer(&done);
+    ui.answer(&done);
     Ok(exit::DONE)
 }
 
@@ -116,17 +116,17 @@ fn of_target(target: &QueueTarget, source: &Connection) -> Connection {
     }
 }
 
-fn check(args: &QueueCheck, face: &Face) -> Result<u8> {
+fn check(args: &QueueCheck, ui: &Ui) -> Result<u8> {
     let report = evenkeel_queue_admin::check(&args.path)?;
     let code = match report.sound {
         true => exit::DONE,
         false => exit::DIFFERS,
     };
-    face.answer(&QueueCheckAnswer(report));
+    ui.answer(&QueueCheckAnswer(report));
     Ok(code)
 }
 
-fn salvage(args: &QueueSalvage, face: &Face) -> Result<u8> {
+fn salvage(args: &QueueSalvage, ui: &Ui) -> Result<u8> {
     let report = evenkeel_queue_admin::salvage(&Salvage {
         path: args.path.clone(),
         into: args.into.clone(),
@@ -135,6 +135,6 @@ fn salvage(args: &QueueSalvage, face: &Face) -> Result<u8> {
         true => exit::DONE,
         false => exit::PARTIAL,
     };
-    face.answer(&QueueSalvageAnswer(report));
+    ui.answer(&QueueSalvageAnswer(report));
     Ok(code)
 }

@@ -6,7 +6,7 @@ use super::page_file::PageFile;
 use super::traffic_file::TrafficFile;
 use crate::args;
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{ReplayAnswer, earlier_replay};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, Run, exit, open_files};
@@ -22,25 +22,25 @@ use std::path::Path;
 const CLASSES: usize = 1000;
 
 /// Runs the command.
-pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
+pub(super) fn run(args: &args::Replay, ui: &Ui) -> Result<u8> {
     let mut choice = choice(args)?;
     let before = args.compare.as_deref().map(earlier).transpose()?;
-    let connect = settings::connect(&args.connection, "replay", face)?;
+    let connect = settings::connect(&args.connection, "replay", ui)?;
     let port = ("--captured-port", &args.captured_port[..]);
-    let input = TrafficFile::open(&args.file, args.source, port, face)?;
+    let input = TrafficFile::open(&args.file, args.source, port, ui)?;
     choice.is_exact = input.has_exact_times();
     let taken = [&args.file].into_iter().chain(&args.compare);
     let html = args.html.as_deref();
     let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
     // A server that is not there is said before an hour of reading.
-    let version = Connection::open(&connect, face.cancel())?
+    let version = Connection::open(&connect, ui.cancel())?
         .version()
         .to_owned();
     let tmpdir = args.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
     let mapped = choice.schemas.clone();
     let mut planner = Planner::new(choice, &tmpdir)?;
-    let file = input.read(&mut |statement| planner.add(statement), face)?;
-    face.cancel().check()?;
+    let file = input.read(&mut |statement| planner.add(statement), ui)?;
+    ui.cancel().check()?;
     let is_whole = file.unreadable == 0;
     let plan = planner.end()?;
     if plan.statements == 0 {
@@ -50,8 +50,8 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
     // Each session is a connection. Where there may not be enough, the report says what was lost.
     open_files::raise();
     let run = Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     };
     let outcome = replay::play(&plan, &connect, &options(args), run)?;
     let captured: Vec<Earlier> = plan.original.classes.iter().map(Earlier::of).collect();
@@ -63,7 +63,7 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
         let page = replay::page(&plan, &outcome, &latency, changes.as_deref(), top, about());
         (html, page.to_html())
     });
-    face.answer(&ReplayAnswer::new(
+    ui.answer(&ReplayAnswer::new(
         file,
         version,
         &plan,

@@ -3,28 +3,28 @@
 use super::waiting;
 use crate::args::{Rebuild, RepositoryCare, RepositoryCopy, RepositoryVerb};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{CopyAnswer, RebuildAnswer};
 use evenkeel_op::{Result, exit};
 use evenkeel_repository::{Chosen, CopyTo, Repository};
 use std::time::{Duration, Instant};
 
 /// Runs the command.
-pub fn run(args: &RepositoryCare, face: &Face) -> Result<u8> {
+pub fn run(args: &RepositoryCare, ui: &Ui) -> Result<u8> {
     match &args.verb {
-        RepositoryVerb::Copy(args) => copy(args, face),
+        RepositoryVerb::Copy(args) => copy(args, ui),
         RepositoryVerb::Rebuild(args) => {
-            waiting::for_others(&args.waiting, face, || rebuild(args, face))
+            waiting::for_others(&args.waiting, ui, || rebuild(args, ui))
         }
     }
 }
 
-fn copy(args: &RepositoryCopy, face: &Face) -> Result<u8> {
+fn copy(args: &RepositoryCopy, ui: &Ui) -> Result<u8> {
     let begun = Instant::now();
-    let from = face.repository(&args.from)?;
+    let from = ui.repository(&args.from)?;
     let from = Repository::open(settings::unlock(from, &args.keys, "repository")?)?;
-    let to = face.location(&args.to, args.storage_class.as_deref())?;
-    let to = match face.is_far() {
+    let to = ui.location(&args.to, args.storage_class.as_deref())?;
+    let to = match ui.is_far() {
         // The keys that came over the link are those of FROM.
         true => to,
         false => settings::unlock(to, &args.keys, "repository")?,
@@ -44,10 +44,10 @@ fn copy(args: &RepositoryCopy, face: &Face) -> Result<u8> {
         rate_bytes_per_s: args.rate.unwrap_or(0),
         wait: Duration::ZERO,
     };
-    let report = waiting::for_others(&args.waiting, face, || {
-        from.copy_to(&to, &how, face.progress(), face.cancel())
+    let report = waiting::for_others(&args.waiting, ui, || {
+        from.copy_to(&to, &how, ui.progress(), ui.cancel())
     })?;
-    face.answer(&CopyAnswer {
+    ui.answer(&CopyAnswer {
         from: args.from.display().to_string(),
         to: args.to.display().to_string(),
         report,
@@ -56,15 +56,15 @@ fn copy(args: &RepositoryCopy, face: &Face) -> Result<u8> {
     Ok(exit::DONE)
 }
 
-fn rebuild(args: &Rebuild, face: &Face) -> Result<u8> {
-    let repository = Repository::open(face.repository(&args.repository)?)?;
+fn rebuild(args: &Rebuild, ui: &Ui) -> Result<u8> {
+    let repository = Repository::open(ui.repository(&args.repository)?)?;
     let plan = repository.plan_rebuild()?;
     let execute = args.execute && plan.needed;
     let answer = RebuildAnswer::new(&plan, execute);
     if execute {
         repository.perform_rebuild(plan, Duration::ZERO)?;
     }
-    face.answer(&answer);
+    ui.answer(&answer);
     Ok(if execute && !answer.notes.is_empty() {
         exit::PARTIAL
     } else {

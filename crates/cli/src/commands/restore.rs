@@ -3,7 +3,7 @@
 use super::waiting;
 use crate::args::{GoBack, Restore};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_backup::point::{self, Point, Replay, TimesGoBack};
 use evenkeel_backup::restore::{self, OntoRequest, RestoreReport, RestoreRequest};
 use evenkeel_op::{Error, Result, Run, exit};
@@ -11,26 +11,26 @@ use evenkeel_repository::Repository;
 use std::path::Path;
 
 /// Runs the command.
-pub fn run(args: &Restore, face: &Face) -> Result<u8> {
+pub fn run(args: &Restore, ui: &Ui) -> Result<u8> {
     if let Some(target) = &args.onto {
-        return onto(args, target, face);
+        return onto(args, target, ui);
     }
     let target = args
         .target
         .as_ref()
         .ok_or_else(|| Error::usage("no target was given").hint("--target DIR or --onto PATH"))?;
-    let report = waiting::for_others(&args.waiting, face, || restore_to(target, args, face))?;
+    let report = waiting::for_others(&args.waiting, ui, || restore_to(target, args, ui))?;
     let point = report.point.as_ref();
     let is_less = point.is_some_and(|point| point.two_places.is_some() || !point.unmade.is_empty());
-    face.answer(&report);
+    ui.answer(&report);
     Ok(match is_less {
         true => exit::PARTIAL,
         false => exit::DONE,
     })
 }
 
-fn restore_to(target: &Path, args: &Restore, face: &Face) -> Result<RestoreReport> {
-    let place = settings::unlock(face.repository(&args.repository)?, &args.keys, "restore")?;
+fn restore_to(target: &Path, args: &Restore, ui: &Ui) -> Result<RestoreReport> {
+    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "restore")?;
     let mut request = RestoreRequest::new(place, args.generation, target);
     for root in &args.map_root {
         request.map_roots.insert(root.id.clone(), root.dir.clone());
@@ -40,22 +40,22 @@ fn restore_to(target: &Path, args: &Restore, face: &Face) -> Result<RestoreRepor
     }
     request.engine_tool.clone_from(&args.engine_tool);
     if let Some(text) = &args.to {
-        go_on_to(text, args, &mut request, face)?;
+        resume_to(text, args, &mut request, ui)?;
     }
     request.owner = args.owner.as_deref().map(settings::owner).transpose()?;
     let run = Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     };
     restore::restore(&request, run)
 }
 
 /// Finds the way to a point in time.
-fn go_on_to(text: &str, args: &Restore, request: &mut RestoreRequest, face: &Face) -> Result<()> {
+fn resume_to(text: &str, args: &Restore, request: &mut RestoreRequest, ui: &Ui) -> Result<()> {
     let point = Point::parse(text, &jiff::tz::TimeZone::system())?;
     let run = Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     };
     let go_back = match args.times_go_back {
         None => TimesGoBack::Refuse,
@@ -72,23 +72,23 @@ fn go_on_to(text: &str, args: &Restore, request: &mut RestoreRequest, face: &Fac
 }
 
 /// Writes a volume over a device or file, or shows what that would overwrite.
-fn onto(args: &Restore, target: &Path, face: &Face) -> Result<u8> {
-    let place = settings::unlock(face.repository(&args.repository)?, &args.keys, "restore")?;
+fn onto(args: &Restore, target: &Path, ui: &Ui) -> Result<u8> {
+    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "restore")?;
     let mut request = OntoRequest::new(place, args.generation, target);
     request.volume.clone_from(&args.volume);
     if let Some(workers) = args.workers {
         request.workers = usize::from(workers);
     }
     // Once it is made, nobody can be in its way.
-    let plan = waiting::for_others(&args.waiting, face, || restore::plan_onto(&request))?;
+    let plan = waiting::for_others(&args.waiting, ui, || restore::plan_onto(&request))?;
     if !args.execute {
-        face.answer(&plan.report);
+        ui.answer(&plan.report);
         return Ok(exit::DONE);
     }
     let run = Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     };
-    face.answer(&restore::onto(plan, run)?);
+    ui.answer(&restore::onto(plan, run)?);
     Ok(exit::DONE)
 }

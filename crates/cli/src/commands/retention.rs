@@ -3,7 +3,7 @@
 use super::{forget, waiting};
 use crate::args::{Backup, PRUNE_MIN_LIVE};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{BackupAnswer, Failure, ForgetAnswer, PruneAnswer};
 use evenkeel_backup::archive;
 use evenkeel_op::{Error, Result};
@@ -18,9 +18,9 @@ pub(super) fn is_wanted(args: &Backup) -> bool {
 
 /// Forgets and frees what the backup's keep rules say, and notes in its answer what came of it. The
 /// generation that was just made always stays. Returns whether all of it was done.
-pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> bool {
+pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, ui: &Ui) -> bool {
     let outcome = match answer.corrupt.is_empty() {
-        true => waiting::for_others(&args.waiting, face, || perform(args, answer, face)),
+        true => waiting::for_others(&args.waiting, ui, || perform(args, answer, ui)),
         // The generations before may be the last good ones.
         false => Err(
             Error::failed("nothing was forgotten: this generation holds corrupt pages")
@@ -30,13 +30,13 @@ pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> bo
     let Err(error) = outcome else {
         return true;
     };
-    face.warn_of("the backup is done, but ", &error);
+    ui.warn_of("the backup is done, but ", &error);
     answer.retention_failure = Some(Failure::of(&error));
     false
 }
 
-fn perform(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> Result<()> {
-    let place = face.repository_in(&args.repository, args.storage_class.as_deref())?;
+fn perform(args: &Backup, answer: &mut BackupAnswer, ui: &Ui) -> Result<()> {
+    let place = ui.repository_in(&args.repository, args.storage_class.as_deref())?;
     let repository = Repository::open(settings::unlock(place, &args.keys, "backup")?)?;
     // With `--wait` this is done again when another run was in its way.
     if args.keep.is_any() && answer.forgotten.is_none() {
@@ -51,10 +51,10 @@ fn perform(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> Result<()> 
             live_share_min: f64::from(PRUNE_MIN_LIVE) / 100.0,
             ..Prune::default()
         };
-        let plan = repository.plan_prune(&how, face.cancel())?;
+        let plan = repository.plan_prune(&how, ui.cancel())?;
         let logs = archive::plan_forget(&repository)?;
-        let freed = repository.perform_forget_logs(&logs, Duration::ZERO, face.cancel())?
-            + repository.perform_prune(&plan, Duration::ZERO, face.cancel())?;
+        let freed = repository.perform_forget_logs(&logs, Duration::ZERO, ui.cancel())?
+            + repository.perform_prune(&plan, Duration::ZERO, ui.cancel())?;
         answer.pruned = Some(PruneAnswer::new(&plan, &logs, Some(freed)));
     }
     Ok(())
@@ -74,10 +74,10 @@ mod tests {
         let Verb::Backup(args) = cli.verb else {
             panic!("no backup");
         };
-        let face = Face::new(&Output::default(), Signals::default());
+        let ui = Ui::new(&Output::default(), Signals::default());
         for (corrupt, kind) in [(json!([]), "no-repository"), (json!([page()]), "failed")] {
             let mut answer: BackupAnswer = serde_json::from_value(made(corrupt)).unwrap();
-            assert!(!apply(&args, &mut answer, &face));
+            assert!(!apply(&args, &mut answer, &ui));
             assert_eq!(answer.retention_failure.unwrap().kind, kind);
             assert!(answer.forgotten.is_none());
         }

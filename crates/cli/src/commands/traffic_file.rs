@@ -2,10 +2,10 @@
 
 use super::piped;
 use crate::args::DigestSource;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{DigestedFile, not_seen};
 use evenkeel_op::{Error, Result};
-use evenkeel_traffic::source::{Input, Kind, Opened, Unread};
+use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
 use evenkeel_traffic::{Coverage, Source, Statement};
 use jiff::tz::TimeZone;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::path::Path;
 /// A file that was opened, and found to be of a kind that can be read.
 pub(super) struct TrafficFile {
     name: String,
-    kind: Kind,
+    kind: InputKind,
     opened: Opened,
     port_flag: &'static str,
 }
@@ -27,17 +27,17 @@ impl TrafficFile {
         path: &Path,
         source: Option<DigestSource>,
         (port_flag, ports): (&'static str, &[u16]),
-        face: &Face,
+        ui: &Ui,
     ) -> Result<Self> {
         let name = match path == Path::new("-") {
             true => "standard input".to_owned(),
             false => path.display().to_string(),
         };
-        let input = Input::of(name, piped::open(path, "log file", face.cancel())?)?;
+        let input = Input::of(name, piped::open(path, "log file", ui.cancel())?)?;
         let kind = match source {
-            Some(DigestSource::SlowLog) => Some(Kind::SlowLog),
-            Some(DigestSource::GeneralLog) => Some(Kind::GeneralLog),
-            Some(DigestSource::Packets) => Some(Kind::Packets),
+            Some(DigestSource::SlowLog) => Some(InputKind::SlowLog),
+            Some(DigestSource::GeneralLog) => Some(InputKind::GeneralLog),
+            Some(DigestSource::Packets) => Some(InputKind::Packets),
             None => input.kind,
         };
         let name = input.name.clone();
@@ -58,7 +58,7 @@ impl TrafficFile {
 
     /// Whether its times say who came before whom.
     pub(super) fn has_exact_times(&self) -> bool {
-        self.kind == Kind::Packets
+        self.kind == InputKind::Packets
     }
 
     /// Hands each statement to `each`, and says what could not be read.
@@ -67,9 +67,9 @@ impl TrafficFile {
     pub(super) fn read(
         mut self,
         each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
-        face: &Face,
+        ui: &Ui,
     ) -> Result<DigestedFile> {
-        let coverage = self.opened.read(each, face.cancel())?;
+        let coverage = self.opened.read(each, ui.cancel())?;
         let (missing, unreadable) = match &self.opened {
             Opened::Packets(packets) => {
                 let missing = not_seen(&coverage, packets.is_cut(), packets.damage());
@@ -79,13 +79,13 @@ impl TrafficFile {
             log => (entries(&coverage, log.unread()), coverage.undecodable),
         };
         if unreadable > 0 {
-            face.warn(&format!("{}: {missing}", self.name));
+            ui.warn(&format!("{}: {missing}", self.name));
         }
         if matches!(self.opened, Opened::Packets(_))
             && coverage.statements == 0
             && coverage.packets > 0
         {
-            face.warn(&format!(
+            ui.warn(&format!(
                 "{}: no client spoke to the server's port: if it listens on another one, name it with {}",
                 self.name, self.port_flag
             ));

@@ -1,12 +1,12 @@
 //! `url`.
 
 use crate::args::{self, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{UrlStatsAnswer, UrlTrainAnswer};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, Unit, exit};
 use evenkeel_urlcodec::lines::{self, Measure};
-use evenkeel_urlcodec::{MAX_LEN, MAX_TRAINING, Mode, Table, Training, by_host, train};
+use evenkeel_urlcodec::{CodeTable, MAX_LEN, MAX_TRAINING, Mode, Training, by_host, train};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -16,17 +16,17 @@ use std::time::Instant;
 const BATCH: usize = 256 << 10;
 
 /// Runs the command.
-pub fn run(args: &args::Url, face: &Face) -> Result<u8> {
+pub fn run(args: &args::Url, ui: &Ui) -> Result<u8> {
     match &args.verb {
-        UrlVerb::Train(args) => trained(args, face),
-        UrlVerb::Compress(args) => compress(args, face),
-        UrlVerb::Decompress(args) => decompress(args, face),
-        UrlVerb::Grep(args) => grep(args, face),
-        UrlVerb::Stats(args) => stats(args, face),
+        UrlVerb::Train(args) => trained(args, ui),
+        UrlVerb::Compress(args) => compress(args, ui),
+        UrlVerb::Decompress(args) => decompress(args, ui),
+        UrlVerb::Grep(args) => grep(args, ui),
+        UrlVerb::Stats(args) => stats(args, ui),
     }
 }
 
-fn trained(args: &UrlTrain, face: &Face) -> Result<u8> {
+fn trained(args: &UrlTrain, ui: &Ui) -> Result<u8> {
     let begun = Instant::now();
     if args.output.exists() {
         return Err(
@@ -50,28 +50,28 @@ fn trained(args: &UrlTrain, face: &Face) -> Result<u8> {
         },
         bytes: usize::try_from(args.table_size).unwrap_or(usize::MAX),
     };
-    let table = train(&texts, training, face.progress(), face.cancel())?;
-    let own = measure(&table, &texts, face)?;
+    let table = train(&texts, training, ui.progress(), ui.cancel())?;
+    let own = measure(&table, &texts, ui)?;
     let (near, far) = by_host(&texts);
     let held_out = if args.no_held_out || near.is_empty() || far.is_empty() {
         None
     } else {
-        let second = train(&near, training, face.progress(), face.cancel())?;
-        Some(measure(&second, &far, face)?)
+        let second = train(&near, training, ui.progress(), ui.cancel())?;
+        Some(measure(&second, &far, ui)?)
     };
     write_new(&args.output, table.file())?;
     let path = args.output.display().to_string();
     let answer = UrlTrainAnswer::new(path, &table, &own, held_out.as_ref(), begun.elapsed());
-    face.answer(&answer);
+    ui.answer(&answer);
     Ok(exit::DONE)
 }
 
-fn measure(table: &Table, texts: &[&[u8]], face: &Face) -> Result<Measure> {
-    let progress = face.progress();
+fn measure(table: &CodeTable, texts: &[&[u8]], ui: &Ui) -> Result<Measure> {
+    let progress = ui.progress();
     progress.phase("measuring", Some(texts.len() as u64), Unit::Items);
     let mut measure = Measure::default();
     for some in texts.chunks(1_000) {
-        face.cancel().check()?;
+        ui.cancel().check()?;
         for text in some {
             measure.add(table, text)?;
         }
@@ -98,9 +98,9 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn compress(args: &UrlCoded, face: &Face) -> Result<u8> {
+fn compress(args: &UrlCoded, ui: &Ui) -> Result<u8> {
     let table = table(&args.table)?;
-    for_lines(&args.file, face, |line, out| {
+    for_lines(&args.file, ui, |line, out| {
         let code = table
             .compress(line)
             .ok_or_else(|| lines::too_long(line.len()))?;
@@ -109,9 +109,9 @@ fn compress(args: &UrlCoded, face: &Face) -> Result<u8> {
     })
 }
 
-fn decompress(args: &UrlCoded, face: &Face) -> Result<u8> {
+fn decompress(args: &UrlCoded, ui: &Ui) -> Result<u8> {
     let table = table(&args.table)?;
-    for_lines(&args.file, face, |line, out| {
+    for_lines(&args.file, ui, |line, out| {
         let text = table.decompress(&code(line)?, MAX_LEN).map_err(|error| {
             Error::failed("a line cannot be decompressed")
                 .because(error)
@@ -132,10 +132,10 @@ fn decompress(args: &UrlCoded, face: &Face) -> Result<u8> {
     })
 }
 
-fn grep(args: &UrlGrep, face: &Face) -> Result<u8> {
+fn grep(args: &UrlGrep, ui: &Ui) -> Result<u8> {
     let table = table(&args.codes.table)?;
     let (low, high) = table.prefix(args.prefix.as_encoded_bytes());
-    for_lines(&args.codes.file, face, |line, out| {
+    for_lines(&args.codes.file, ui, |line, out| {
         let code = code(line)?;
         if low <= code && code < high {
             out.extend_from_slice(line);
@@ -145,11 +145,11 @@ fn grep(args: &UrlGrep, face: &Face) -> Result<u8> {
     })
 }
 
-fn stats(args: &UrlStats, face: &Face) -> Result<u8> {
+fn stats(args: &UrlStats, ui: &Ui) -> Result<u8> {
     let table = table(&args.table)?;
     let mut measure = Measure::default();
-    for_lines(&args.file, face, |line, _| measure.add(&table, line))?;
-    face.answer(&UrlStatsAnswer::new(&table, &measure));
+    for_lines(&args.file, ui, |line, _| measure.add(&table, line))?;
+    ui.answer(&UrlStatsAnswer::new(&table, &measure));
     Ok(exit::DONE)
 }
 
@@ -159,17 +159,17 @@ fn code(line: &[u8]) -> Result<Vec<u8>> {
     })
 }
 
-fn table(args: &UrlTable) -> Result<Table> {
+fn table(args: &UrlTable) -> Result<CodeTable> {
     table_at(args.table.as_deref())
 }
 
 /// Reads a table; without a path, the one that is built in.
-pub(super) fn table_at(path: Option<&Path>) -> Result<Table> {
+pub(super) fn table_at(path: Option<&Path>) -> Result<CodeTable> {
     match path {
-        None => Table::shipped(),
+        None => CodeTable::shipped(),
         Some(path) => {
             let file = fs::read(path).map_err(|error| unreadable("table file", path, error))?;
-            Table::read(file)
+            CodeTable::read(file)
         }
     }
 }
@@ -177,7 +177,7 @@ pub(super) fn table_at(path: Option<&Path>) -> Result<Table> {
 /// Gives each line of a file to `work`, and prints what that appends.
 fn for_lines(
     path: &Path,
-    face: &Face,
+    ui: &Ui,
     mut work: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
 ) -> Result<u8> {
     // A code has two digits for each byte, and a string may be longer compressed.
@@ -185,7 +185,7 @@ fn for_lines(
     let mut input = open(path)?;
     let (mut line, mut out) = (Vec::new(), Vec::with_capacity(2 * BATCH));
     let mut number = 0_u64;
-    face.progress().phase("reading lines", None, Unit::Items);
+    ui.progress().phase("reading lines", None, Unit::Items);
     loop {
         line.clear();
         let read = (&mut input).take(LONGEST).read_until(b'\n', &mut line);
@@ -204,14 +204,14 @@ fn for_lines(
             .because(error)
         })?;
         if number.is_multiple_of(1_000) {
-            face.cancel().check()?;
-            face.progress().advance(1_000);
+            ui.cancel().check()?;
+            ui.progress().advance(1_000);
         }
         if out.len() >= BATCH {
             written(&mut out)?;
         }
     }
-    face.progress().end();
+    ui.progress().end();
     written(&mut out)?;
     Ok(exit::DONE)
 }

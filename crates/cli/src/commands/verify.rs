@@ -3,7 +3,7 @@
 use super::waiting;
 use crate::args::{Amount, Part, Verify};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::VerifyAnswer;
 use evenkeel_backup::facts::Facts;
 use evenkeel_backup::verify::{self, BootRequest, Generations, ReadRequest};
@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 const RECOVERY: Duration = Duration::from_secs(3600);
 
 /// Runs the command.
-pub fn run(args: &Verify, face: &Face) -> Result<u8> {
+pub fn run(args: &Verify, ui: &Ui) -> Result<u8> {
     let run = Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     };
     let generations = match args.generation {
         Some(number) => Generations::One(number),
@@ -33,26 +33,26 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         None => Generations::Newest,
     };
     // Not only after everything was read.
-    let proof = args.boot.then(|| proof(args, face)).transpose()?;
+    let proof = args.boot.then(|| proof(args, ui)).transpose()?;
     let begun = Instant::now();
-    let mut request = ReadRequest::new(place(args, face)?, generations);
+    let mut request = ReadRequest::new(place(args, ui)?, generations);
     request.sample = sample(args)?;
-    let read = waiting::for_others(&args.waiting, face, || verify::read(&request, run))?;
+    let read = waiting::for_others(&args.waiting, ui, || verify::read(&request, run))?;
     let seconds = begun.elapsed().as_secs_f64();
     let boot = match proof {
         Some(request) if read.is_sound() => {
             let boot = || verify::boot(&request, run);
-            Some(waiting::for_others(&args.waiting, face, boot)?)
+            Some(waiting::for_others(&args.waiting, ui, boot)?)
         }
         Some(_) => {
-            face.warn("the repository is damaged, so no server was started on it");
+            ui.warn("the repository is damaged, so no server was started on it");
             None
         }
         None => None,
     };
     let sound = read.is_sound() && boot.as_ref().is_none_or(|boot| boot.proven);
     let whole = read.unchecked.is_empty();
-    face.answer(&VerifyAnswer {
+    ui.answer(&VerifyAnswer {
         sound,
         read,
         seconds,
@@ -92,19 +92,19 @@ fn random() -> Result<u32> {
     Ok(u32::from_le_bytes(bytes))
 }
 
-fn place(args: &Verify, face: &Face) -> Result<Location> {
-    settings::unlock(face.repository(&args.repository)?, &args.keys, "verify")
+fn place(args: &Verify, ui: &Ui) -> Result<Location> {
+    settings::unlock(ui.repository(&args.repository)?, &args.keys, "verify")
 }
 
 /// What should be started, and where; looked at as far as it can be.
-fn proof(args: &Verify, face: &Face) -> Result<BootRequest> {
-    let repository = Repository::open(place(args, face)?)?;
+fn proof(args: &Verify, ui: &Ui) -> Result<BootRequest> {
+    let repository = Repository::open(place(args, ui)?)?;
     let generation = generation(args, &repository)?;
     let request = BootRequest {
-        repository: place(args, face)?,
+        repository: place(args, ui)?,
         generation: Some(generation),
         binary: binary(args.server_binary.as_deref(), &repository, generation)?,
-        scratch: args.scratch.clone().unwrap_or_else(|| scratch(args, face)),
+        scratch: args.scratch.clone().unwrap_or_else(|| scratch(args, ui)),
         workers: std::thread::available_parallelism().map_or(2, usize::from),
         mounted: args.mount,
         deadline: RECOVERY,
@@ -117,9 +117,9 @@ fn proof(args: &Verify, face: &Face) -> Result<BootRequest> {
 
 /// Where a server is started unless the user says where: beside the repository, if that is a directory
 /// here, and a server that is not root's can get there.
-fn scratch(args: &Verify, face: &Face) -> PathBuf {
+fn scratch(args: &Verify, ui: &Ui) -> PathBuf {
     let here = absolute(&args.repository);
-    let is_here = !face.is_far() && !settings::is_url(&args.repository);
+    let is_here = !ui.is_far() && !settings::is_url(&args.repository);
     match is_here && verify::is_enterable(&here) {
         true => beside(&here),
         false => beside(Path::new("/var/tmp/evenkeel")),

@@ -1,7 +1,7 @@
 //! Waiting for another run to end.
 
 use crate::args::Waiting;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ const LOOK: Duration = Duration::from_millis(50);
 /// with `Busy` is done from its beginning.
 pub(super) fn for_others<T>(
     waiting: &Waiting,
-    face: &Face,
+    ui: &Ui,
     mut work: impl FnMut() -> Result<T>,
 ) -> Result<T> {
     let Some(wait) = waiting.wait else {
         return work().map_err(or_wait);
     };
     let begun = Instant::now();
-    let mut told = false;
+    let mut reported = false;
     loop {
         let error = match work() {
             Err(error) if error.kind() == ErrorKind::Busy => error,
@@ -31,13 +31,13 @@ pub(super) fn for_others<T>(
         if left.is_zero() {
             return Err(in_vain(&error, wait));
         }
-        if !std::mem::replace(&mut told, true) {
+        if !std::mem::replace(&mut reported, true) {
             let (why, wait) = (error.chain(), units::span(wait));
-            face.note(&format!("{why}; waiting for it, up to {wait}"));
+            ui.note(&format!("{why}; waiting for it, up to {wait}"));
         }
         let next = Instant::now() + REST.min(left);
         while Instant::now() < next {
-            face.cancel().check()?;
+            ui.cancel().check()?;
             std::thread::sleep(LOOK);
         }
     }
@@ -54,10 +54,10 @@ fn or_wait(error: Error) -> Error {
 /// Says that the time was up, and not that one could wait.
 fn in_vain(error: &Error, wait: Duration) -> Error {
     let (wait, why) = (units::span(wait), error.chain());
-    let told = Error::new(ErrorKind::Busy, format!("still busy after {wait}: {why}"));
+    let reported = Error::new(ErrorKind::Busy, format!("still busy after {wait}: {why}"));
     let longer = "wait longer: --wait=30m";
     match error.holder() {
-        Some(holder) => told.hint(format!("{longer}, or look at {holder}")),
-        None => told.hint(longer),
+        Some(holder) => reported.hint(format!("{longer}, or look at {holder}")),
+        None => reported.hint(longer),
     }
 }

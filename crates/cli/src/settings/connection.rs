@@ -2,7 +2,7 @@
 
 use super::password;
 use crate::args::{Connection, SslModeArg};
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::option_file::DefaultsSpec;
 use evenkeel_server::options::{
@@ -12,10 +12,10 @@ use std::env;
 use std::path::PathBuf;
 
 /// Returns how to reach the server, asking for the password where nobody gave it.
-pub fn connect(typed: &Connection, verb: &str, face: &Face) -> Result<ConnectOptions> {
+pub fn connect(typed: &Connection, verb: &str, ui: &Ui) -> Result<ConnectOptions> {
     let resolved = resolved(typed, verb)?;
     for warning in &resolved.warnings {
-        face.warn(warning);
+        ui.warn(warning);
     }
     let mut options = resolved.connect;
     if resolved.ask_password || matches!(typed.password, Some(None)) {

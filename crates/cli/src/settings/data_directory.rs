@@ -2,18 +2,18 @@
 
 use super::connection::{path, text};
 use crate::args::{Connection, DataDirectory};
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::Result;
 use evenkeel_server::option_file::DefaultsSpec;
-use evenkeel_server::stopped::{Place, StoppedServer};
+use evenkeel_server::stopped::{DatadirSpec, StoppedServer};
 use std::path::Path;
 
 /// Finds the data directory that is meant, and its server's settings; what was passed over is
 /// shown.
-pub fn stopped_server(typed: &DataDirectory, face: &Face) -> Result<StoppedServer> {
+pub fn stopped_server(typed: &DataDirectory, ui: &Ui) -> Result<StoppedServer> {
     let server = StoppedServer::find(&place(typed))?;
     for warning in &server.warnings {
-        face.warn(warning);
+        ui.warn(warning);
     }
     Ok(server)
 }
@@ -23,7 +23,7 @@ pub fn stopped_server(typed: &DataDirectory, face: &Face) -> Result<StoppedServe
 pub fn stopped_server_at(
     datadir: &Path,
     connection: &Connection,
-    face: &Face,
+    ui: &Ui,
 ) -> Result<StoppedServer> {
     let typed = DataDirectory {
         datadir: Some(datadir.to_owned()),
@@ -32,12 +32,12 @@ pub fn stopped_server_at(
         defaults_group_suffix: connection.defaults_group_suffix.clone(),
         no_defaults: connection.no_defaults,
     };
-    stopped_server(&typed, face)
+    stopped_server(&typed, ui)
 }
 
-fn place(typed: &DataDirectory) -> Place {
+fn place(typed: &DataDirectory) -> DatadirSpec {
     let suffix = typed.defaults_group_suffix.clone();
-    Place {
+    DatadirSpec {
         datadir: typed.datadir.clone(),
         defaults: DefaultsSpec {
             no_defaults: typed.no_defaults,

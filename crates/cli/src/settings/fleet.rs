@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_before_anything_runs() {
         let twice = "[[server]]\nname='a'\nrepository='/r'\n[[server]]\nname='b'\nrepository='/r'";
-        for (list, command, told) in [
+        for (list, command, reported) in [
             (LIST, "restore", "fleet cannot run 'restore'"),
             (LIST, "backup -psecret", "process list"),
             (LIST, "backup --password", "process list"),
@@ -312,7 +312,11 @@ mod tests {
         ] {
             let error = lines(list, command, &[]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Usage, "{}", error.chain());
-            assert!(error.chain().contains(told), "{told}: {}", error.chain());
+            assert!(
+                error.chain().contains(reported),
+                "{reported}: {}",
+                error.chain()
+            );
         }
         let error = lines(LIST, "backup", &["shop", "nobody"]).unwrap_err();
         assert!(error.chain().contains("'nobody'"), "{}", error.chain());

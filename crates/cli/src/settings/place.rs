@@ -1,7 +1,7 @@
 //! Where a repository is: a path of this host, or the URL of an object store with what the
 //! environment and the store's own files say about it.
 
-use evenkeel_objects::{Manners, Place, Tell};
+use evenkeel_objects::{StoreLocation, StoreOptions, Tell};
 use evenkeel_op::Result;
 use evenkeel_repository::Location;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const PREFIXES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 /// Whether `word` names an object store.
 #[must_use]
 pub fn is_url(word: &Path) -> bool {
-    word.to_str().is_some_and(Place::is_url)
+    word.to_str().is_some_and(StoreLocation::is_url)
 }
 
 /// Returns what others may be shown of a place: a URL without the secrets that one may hold, which is a name with a
@@ -36,15 +36,15 @@ pub fn shown_place(word: &Path) -> String {
 /// Returns the place that `word` names, in the storage class that is asked for. `tell` hears that a store cannot
 /// be reached for now.
 pub fn location(word: &Path, storage_class: Option<&str>, tell: Tell) -> Result<Location> {
-    let Some(url) = word.to_str().filter(|word| Place::is_url(word)) else {
+    let Some(url) = word.to_str().filter(|word| StoreLocation::is_url(word)) else {
         return Ok(Location::from(word));
     };
-    let manners = Manners {
+    let store_options = StoreOptions {
         storage_class: storage_class.map(str::to_owned),
         tell,
-        ..Manners::default()
+        ..StoreOptions::default()
     };
-    let store = Place::parse(url, options())?.open(manners)?;
+    let store = StoreLocation::parse(url, options())?.open(store_options)?;
     Ok(Location::on(Arc::new(store)))
 }
 

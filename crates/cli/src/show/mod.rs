@@ -1,17 +1,17 @@
 //! What is seen: answers on standard output, talk on standard error.
 
 pub mod answers;
-mod face;
 mod failure;
 mod log;
 mod obeyed;
 mod progress;
 mod statements;
 mod table;
+mod ui;
 mod usage;
 
 pub use answers::Answer;
-pub use face::Face;
 pub use statements::{Form, Statements};
-pub use table::{Align, Table};
+pub use table::{Align, TextTable};
+pub use ui::Ui;
 pub use usage::usage;

@@ -11,12 +11,12 @@ pub enum Align {
 
 /// A table of text with a header.
 #[derive(Debug)]
-pub struct Table {
+pub struct TextTable {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// Makes a table without rows.
     #[must_use]
     pub fn new(columns: &[(&str, Align)]) -> Self {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("n", Align::Right),
             ("name", Align::Left),
             ("ok", Align::Left),

@@ -1,8 +1,8 @@
 //! What is wrong with a command line, and which verb may have been meant.
 
-use super::face::print_json;
 use super::failure::Document;
 use super::log::Log;
+use super::ui::print_json;
 use crate::args::{LogFormat, Output};
 use crate::wrong_use;
 use clap::error::{ContextKind, ContextValue, ErrorKind as Wrong};

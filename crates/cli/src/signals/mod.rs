@@ -208,17 +208,17 @@ mod tests {
     fn one_that_asks_is_answered_and_stops_nothing() {
         let signals = Signals::default();
         signals.receive(SIGUSR1, false);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, reported) = std::sync::mpsc::channel();
         signals.when_asked(move || tell.send(()).unwrap());
         signals.receive(SIGUSR1, false);
-        assert_eq!(told.try_iter().count(), 1);
+        assert_eq!(reported.try_iter().count(), 1);
         assert!(!signals.cancel().is_cancelled());
     }
 
     #[test]
     fn beside_a_command_it_stops_both_and_a_question_is_ours() {
         let signals = Signals::default();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, reported) = std::sync::mpsc::channel();
         signals.when_asked(move || tell.send(()).unwrap());
         // That somebody stopped us is what the command is run for.
         signals.receive(SIGTERM, false);
@@ -236,7 +236,7 @@ mod tests {
             assert_eq!(child.wait().unwrap().signal(), Some(signal));
         };
         run(SIGTERM);
-        assert_eq!(told.try_iter().count(), 1);
+        assert_eq!(reported.try_iter().count(), 1);
         run(SIGINT);
         let kind = signals.cancel().check().unwrap_err().kind();
         assert_eq!(kind, evenkeel_op::ErrorKind::Interrupted);

@@ -53,7 +53,7 @@ impl Scene {
     }
 
     /// Returns a script that says it runs, and ends with code 0 once the test says so.
-    pub(crate) fn until_told(&self) -> String {
+    pub(crate) fn until_reported(&self) -> String {
         let (runs, go) = (self.path("runs"), self.path("go"));
         let runs = runs.display();
         // It also ends when the test is over, however that ended.

@@ -1,12 +1,12 @@
 //! A path in five spellings: made, typed, and taken out of what is said.
 
 pub(crate) mod elsewhere;
-mod ground;
+mod fixture;
 pub(crate) mod rows;
 mod said;
 mod server;
 
-use ground::Ground;
+use fixture::Fixture;
 use rows::Row;
 use said::Said;
 use server::Server;
@@ -34,16 +34,16 @@ const OTHERS: [Spelling; 4] = [
 
 /// Runs every row in every spelling; panics with all that differ.
 pub(crate) fn run_all(rows: &[Row]) {
-    let ground = Ground::make();
+    let fixture = Fixture::make();
     let mut wrong = Vec::new();
     for row in rows {
-        let first = run(row, Spelling::Absolute, &ground);
-        if first.code != Some(row.code) || !first.text.contains(&row.told) {
+        let first = run(row, Spelling::Absolute, &fixture);
+        if first.code != Some(row.code) || !first.text.contains(&row.reported) {
             wrong.push(format!("it ends otherwise: {row:#?}\n{first:#?}"));
             continue;
         }
         for spelling in OTHERS {
-            let other = run(row, spelling, &ground);
+            let other = run(row, spelling, &fixture);
             if other != first {
                 wrong.push(format!(
                     "{}, {spelling:?}: {other:#?}\nnot {first:#?}",
@@ -61,10 +61,10 @@ pub(crate) fn run_all(rows: &[Row]) {
 }
 
 /// Runs a row in a room of its own, in which nothing else is.
-fn run(row: &Row, spelling: Spelling, ground: &Ground) -> Said {
+fn run(row: &Row, spelling: Spelling, fixture: &Fixture) -> Said {
     let room = tempfile::tempdir().unwrap();
     let room = room.path();
-    let place = Place::make(row, spelling, room, ground);
+    let place = TypedPath::make(row, spelling, room, fixture);
     let words: Vec<OsString> = row
         .line
         .split_whitespace()
@@ -75,7 +75,7 @@ fn run(row: &Row, spelling: Spelling, ground: &Ground) -> Said {
                 whole.push(after);
                 whole
             }
-            None => ground.filled(word, room).into(),
+            None => fixture.filled(word, room).into(),
         })
         .collect();
     let _server = Server::at(&room.join("socket"));
@@ -84,14 +84,14 @@ fn run(row: &Row, spelling: Spelling, ground: &Ground) -> Said {
 }
 
 /// Where something is, and how that is typed.
-pub(crate) struct Place {
+pub(crate) struct TypedPath {
     pub(crate) real: PathBuf,
     pub(crate) typed: PathBuf,
     _server: Option<Server>,
 }
 
-impl Place {
-    fn make(row: &Row, spelling: Spelling, room: &Path, ground: &Ground) -> Self {
+impl TypedPath {
+    fn make(row: &Row, spelling: Spelling, room: &Path, fixture: &Fixture) -> Self {
         let (folder, name) = match spelling {
             Spelling::Absolute | Spelling::Relative => ("place", "qwz"),
             Spelling::Blanks => ("two words", "q w z"),
@@ -105,7 +105,7 @@ impl Place {
             "-" => None,
             "socket" => Some(Server::at(&real)),
             what => {
-                ground.put(what, &real, room);
+                fixture.put(what, &real, room);
                 None
             }
         };

@@ -9,7 +9,7 @@ pub(crate) struct Row {
     pub(crate) there: String,
     pub(crate) code: i32,
     /// A part of the answer that is there only if the path was found.
-    pub(crate) told: String,
+    pub(crate) reported: String,
     /// The command line; `{}` is the path, `{name}` a copy of what the ground has, or a free place.
     pub(crate) line: String,
 }
@@ -33,14 +33,14 @@ impl Row {
 fn read(table: &str) -> impl Iterator<Item = Row> {
     table.trim().lines().map(|line| {
         let cells: Vec<&str> = line.splitn(5, '|').map(str::trim).collect();
-        let [of, there, code, told, line] = cells[..] else {
+        let [of, there, code, reported, line] = cells[..] else {
             panic!("not five cells: {line}");
         };
         Row {
             of: of.to_owned(),
             there: there.to_owned(),
             code: code.parse().unwrap(),
-            told: told.to_owned(),
+            reported: reported.to_owned(),
             line: line.to_owned(),
         }
     })
@@ -101,7 +101,7 @@ pub(crate) fn connections() -> Vec<Row> {
             of: format!("{verb} {option}"),
             there: there.to_owned(),
             code: 14,
-            told: "nobody is let in here".to_owned(),
+            reported: "nobody is let in here".to_owned(),
             line: format!("{verb} {option}={{}} {more} {words}"),
         }));
     }
@@ -152,7 +152,7 @@ pub(crate) fn keys() -> Vec<Row> {
         line: row.line.replace("--identity", "--passphrase-file"),
         there: "empty".to_owned(),
         code: 12,
-        told: "PATH holds no passphrase".to_owned(),
+        reported: "PATH holds no passphrase".to_owned(),
     });
     rows.extend(empty);
     rows

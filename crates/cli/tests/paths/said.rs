@@ -1,6 +1,6 @@
 //! What a run said, without what is another in every run.
 
-use super::Place;
+use super::TypedPath;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
@@ -69,7 +69,7 @@ impl Said {
     }
 
     /// The same with the path called PATH, the room ROOM, and nothing that varies.
-    pub(crate) fn without(self, place: &Place, room: &Path) -> Self {
+    pub(crate) fn without(self, place: &TypedPath, room: &Path) -> Self {
         let documents = serde_json::Deserializer::from_str(&self.text).into_iter::<Value>();
         let text = match documents.collect::<Result<Vec<_>, _>>() {
             Ok(documents) => documents

@@ -38,11 +38,11 @@ const CLUSTERED: u32 = 1;
 
 #[derive(Deserialize)]
 struct Document {
-    dd_object: Table,
+    dd_object: SdiTable,
 }
 
 #[derive(Deserialize)]
-struct Table {
+struct SdiTable {
     name: String,
     schema_ref: String,
     #[serde(default)]
@@ -200,7 +200,7 @@ fn chain(
     Some(())
 }
 
-fn add(table: &Table, rows: &mut Vec<IndexRow>) {
+fn add(table: &SdiTable, rows: &mut Vec<IndexRow>) {
     // The first index of a table is the one with the rows.
     let index_type = |place: usize| if place == 0 { CLUSTERED } else { 0 };
     for (place, index) in table.indexes.iter().enumerate() {
@@ -237,7 +237,13 @@ fn add(table: &Table, rows: &mut Vec<IndexRow>) {
 }
 
 /// `data` is `id=140;root=4;space_id=2;…`, or nothing for the indexes of a partitioned table itself.
-fn row(table: &Table, suffix: &str, index: &str, index_type: u32, data: &str) -> Option<IndexRow> {
+fn row(
+    table: &SdiTable,
+    suffix: &str,
+    index: &str,
+    index_type: u32,
+    data: &str,
+) -> Option<IndexRow> {
     let value = |name: &str| {
         let mut pairs = data.split(';').filter_map(|pair| pair.split_once('='));
         pairs.find(|(key, _)| *key == name)?.1.parse::<u64>().ok()

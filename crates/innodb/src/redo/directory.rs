@@ -7,7 +7,7 @@
 
 use super::header::{checkpoint_of, header_is_whole};
 use super::records::{self, Step};
-use super::{RedoLayout, RedoRange};
+use super::{RedoFormat, RedoRange};
 use crate::bytes::{be32, be64};
 use crate::space::read_up_to;
 use evenkeel_op::{Context, Error, Result};
@@ -33,7 +33,7 @@ pub(super) fn range(files: &[PathBuf]) -> Result<RedoRange> {
         }
         let length = file.metadata().context(what)?.len();
         parts.push((be64(&header, 8), length, file));
-        checkpoint = checkpoint.max(checkpoint_of(&header, RedoLayout::Directory));
+        checkpoint = checkpoint.max(checkpoint_of(&header, RedoFormat::Directory));
     }
     parts.sort_by_key(|part| part.0);
     let checkpoint = checkpoint

@@ -1,7 +1,7 @@
 //! Where a frozen log ends, and with it: whether everything from the checkpoint on is there.
 
 use super::records::{self, Step};
-use super::{RedoHeader, RedoLayout, RedoRange};
+use super::{RedoFormat, RedoHeader, RedoRange};
 use crate::space::read_up_to;
 use evenkeel_op::{Context, Error, Result};
 use std::fs::File;
@@ -45,8 +45,8 @@ pub fn log_end(frozen: &[PathBuf], saved: &RedoHeader) -> Result<u64> {
 /// are all of its files, in order. Reads from the checkpoint to the end, once.
 ///
 /// Fails as [`log_end`] does.
-pub fn log_range(files: &[PathBuf], layout: RedoLayout) -> Result<RedoRange> {
-    if layout == RedoLayout::Directory {
+pub fn log_range(files: &[PathBuf], layout: RedoFormat) -> Result<RedoRange> {
+    if layout == RedoFormat::Directory {
         return super::directory::range(files);
     }
     let first = files
@@ -87,7 +87,7 @@ impl Log {
             files.push(file);
         }
         let size = sizes.first().copied().unwrap_or(0);
-        let count_is_right = header.layout == RedoLayout::Classic || files.len() == 1;
+        let count_is_right = header.layout == RedoFormat::Classic || files.len() == 1;
         if size <= header_bytes || sizes.iter().any(|other| *other != size) || !count_is_right {
             return Err(Error::failed(format!(
                 "the redo log files have sizes {sizes:?}, which does not fit this server"
@@ -95,8 +95,8 @@ impl Log {
         }
         let file_bytes = size - header_bytes;
         let anchor = match header.layout {
-            RedoLayout::SingleFile => (header.first_lsn(), 0),
-            RedoLayout::Classic | RedoLayout::Directory => {
+            RedoFormat::SingleFile => (header.first_lsn(), 0),
+            RedoFormat::Classic | RedoFormat::Directory => {
                 let offset = header.checkpoint.offset;
                 // The offset counts the headers of this file and of those before it.
                 let skipped = header_bytes * (offset / size + 1);
@@ -142,8 +142,8 @@ impl Log {
     /// Walks the records from the checkpoint on; nothing if not even the first ones are there.
     fn scan(&self, saved: &RedoHeader) -> Result<Option<u64>> {
         let mut lsn = match saved.layout {
-            RedoLayout::SingleFile => saved.checkpoint.lsn,
-            RedoLayout::Classic | RedoLayout::Directory => saved.checkpoint.lsn & !511,
+            RedoFormat::SingleFile => saved.checkpoint.lsn,
+            RedoFormat::Classic | RedoFormat::Directory => saved.checkpoint.lsn & !511,
         };
         let start = lsn;
         let limit = start + self.capacity;
@@ -171,13 +171,13 @@ impl Log {
 
     fn step(&self, saved: &RedoHeader, bytes: &[u8], lsn: u64) -> Step {
         match saved.layout {
-            RedoLayout::SingleFile => {
+            RedoFormat::SingleFile => {
                 let round = |lsn: u64| lsn.saturating_sub(saved.first_lsn()) / self.capacity;
                 records::group(bytes, saved.is_encrypted(), |at| {
                     u8::from(round(lsn + at as u64) & 1 == 0)
                 })
             }
-            RedoLayout::Classic | RedoLayout::Directory => records::block(bytes, lsn),
+            RedoFormat::Classic | RedoFormat::Directory => records::block(bytes, lsn),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reading the header and the two checkpoint blocks.
 
-use super::RedoLayout;
+use super::RedoFormat;
 use crate::bytes::{be32, be64};
 use crate::space::read_up_to;
 use crc32c::crc32c;
@@ -27,7 +27,7 @@ const READ_AGAIN_AFTER: Duration = Duration::from_millis(2);
 /// The header of a redo log as it was at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedoHeader {
-    pub(super) layout: RedoLayout,
+    pub(super) layout: RedoFormat,
     pub(super) bytes: Vec<u8>,
     pub(super) checkpoint: Checkpoint,
 }
@@ -52,7 +52,7 @@ impl RedoHeader {
     /// Reads the header of the first log file of a server that may be running. A block that the
     /// server is just writing is read again, a bounded number of times; one whole checkpoint is
     /// enough in the end, as it is for the server. Refuses formats it does not know.
-    pub fn read(first_log_file: &Path, layout: RedoLayout) -> Result<Self> {
+    pub fn read(first_log_file: &Path, layout: RedoFormat) -> Result<Self> {
         layout.check()?;
         let what = || format!("failed to read the redo log {}", first_log_file.display());
         let file = File::open(first_log_file).context(what)?;
@@ -86,7 +86,7 @@ impl RedoHeader {
     /// Takes a header apart. Unless `one_is_enough`, both checkpoints have to be whole.
     pub(super) fn parse(
         bytes: &[u8],
-        layout: RedoLayout,
+        layout: RedoFormat,
         one_is_enough: bool,
     ) -> std::result::Result<Self, Unreadable> {
         check_format(be32(bytes, 0), layout).map_err(Unreadable::Refused)?;
@@ -112,7 +112,7 @@ impl RedoHeader {
 
     /// Returns how the log is laid out.
     #[must_use]
-    pub fn layout(&self) -> RedoLayout {
+    pub fn layout(&self) -> RedoFormat {
         self.layout
     }
 
@@ -152,7 +152,7 @@ impl RedoHeader {
 
     /// Returns whether the records of the log are encrypted (MariaDB).
     pub(super) fn is_encrypted(&self) -> bool {
-        self.layout == RedoLayout::SingleFile
+        self.layout == RedoFormat::SingleFile
             && (be32(&self.bytes, 0) == FORMAT_ENCRYPTED || be32(&self.bytes, ENCRYPTION) != 0)
     }
 
@@ -161,16 +161,16 @@ impl RedoHeader {
     pub fn is_same_log(&self, other: &Self) -> bool {
         // A classic file gets a new first LSN whenever the log comes round.
         let fixed = match self.layout {
-            RedoLayout::SingleFile => 512,
-            RedoLayout::Classic | RedoLayout::Directory => 4,
+            RedoFormat::SingleFile => 512,
+            RedoFormat::Classic | RedoFormat::Directory => 4,
         };
         self.layout == other.layout && self.bytes[..fixed] == other.bytes[..fixed]
     }
 
     fn spliced(&self) -> Range<usize> {
         match self.layout {
-            RedoLayout::SingleFile => 4096..12288,
-            RedoLayout::Classic | RedoLayout::Directory => 512..2048,
+            RedoFormat::SingleFile => 4096..12288,
+            RedoFormat::Classic | RedoFormat::Directory => 512..2048,
         }
     }
 }
@@ -183,11 +183,11 @@ pub(super) enum Unreadable {
     Refused(Error),
 }
 
-fn check_format(format: u32, layout: RedoLayout) -> Result<()> {
+fn check_format(format: u32, layout: RedoFormat) -> Result<()> {
     let known = match layout {
-        RedoLayout::SingleFile => matches!(format, FORMAT_PHYS | FORMAT_ENCRYPTED),
-        RedoLayout::Classic => CLASSIC_FORMATS.contains(&format),
-        RedoLayout::Directory => false,
+        RedoFormat::SingleFile => matches!(format, FORMAT_PHYS | FORMAT_ENCRYPTED),
+        RedoFormat::Classic => CLASSIC_FORMATS.contains(&format),
+        RedoFormat::Directory => false,
     };
     if known {
         return Ok(());
@@ -204,7 +204,7 @@ pub(super) fn header_is_whole(bytes: &[u8]) -> bool {
 }
 
 /// Returns the LSN of the newest whole checkpoint in a header.
-pub(super) fn checkpoint_of(bytes: &[u8], layout: RedoLayout) -> Option<u64> {
+pub(super) fn checkpoint_of(bytes: &[u8], layout: RedoFormat) -> Option<u64> {
     let each = blocks(layout).into_iter();
     each.filter_map(|block| match read_block(&bytes[block], layout) {
         Block::Valid(found) => Some(found.lsn),
@@ -213,14 +213,14 @@ pub(super) fn checkpoint_of(bytes: &[u8], layout: RedoLayout) -> Option<u64> {
     .max()
 }
 
-fn blocks(layout: RedoLayout) -> [Range<usize>; 2] {
+fn blocks(layout: RedoFormat) -> [Range<usize>; 2] {
     match layout {
-        RedoLayout::SingleFile => [4096..4160, 8192..8256],
-        RedoLayout::Classic | RedoLayout::Directory => [512..1024, 1536..2048],
+        RedoFormat::SingleFile => [4096..4160, 8192..8256],
+        RedoFormat::Classic | RedoFormat::Directory => [512..1024, 1536..2048],
     }
 }
 
-fn read_block(block: &[u8], layout: RedoLayout) -> Block {
+fn read_block(block: &[u8], layout: RedoFormat) -> Block {
     if crate::bytes::all_zero(block) {
         return Block::NeverWritten;
     }
@@ -229,11 +229,11 @@ fn read_block(block: &[u8], layout: RedoLayout) -> Block {
         return Block::Torn;
     }
     Block::Valid(match layout {
-        RedoLayout::SingleFile => Checkpoint {
+        RedoFormat::SingleFile => Checkpoint {
             lsn: be64(block, 0),
             offset: 0,
         },
-        RedoLayout::Classic | RedoLayout::Directory => Checkpoint {
+        RedoFormat::Classic | RedoFormat::Directory => Checkpoint {
             lsn: be64(block, 8),
             offset: be64(block, 16),
         },

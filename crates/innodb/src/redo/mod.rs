@@ -42,7 +42,7 @@ use evenkeel_op::{Error, Result};
 
 /// How a server lays out its redo log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RedoLayout {
+pub enum RedoFormat {
     /// MariaDB from 10.8: one `ib_logfile0`.
     SingleFile,
     /// MySQL 5.7 and 8.0 before 8.0.30: `ib_logfile0`, `ib_logfile1` …
@@ -51,7 +51,7 @@ pub enum RedoLayout {
     Directory,
 }
 
-impl RedoLayout {
+impl RedoFormat {
     /// Fails for a layout that is not spliced, saying why.
     fn check(self) -> Result<()> {
         match self {

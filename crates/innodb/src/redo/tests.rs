@@ -66,7 +66,7 @@ impl SingleFile {
     }
 
     fn header(&self) -> RedoHeader {
-        parse(&self.bytes[..12288], RedoLayout::SingleFile)
+        parse(&self.bytes[..12288], RedoFormat::SingleFile)
     }
 }
 
@@ -103,7 +103,7 @@ fn classic(first: u64, lsn: u64, checkpoint: u64) -> [Vec<u8>; 2] {
     files
 }
 
-fn parse(bytes: &[u8], layout: RedoLayout) -> RedoHeader {
+fn parse(bytes: &[u8], layout: RedoFormat) -> RedoHeader {
     match RedoHeader::parse(bytes, layout, false) {
         Ok(header) => header,
         Err(Unreadable::Torn) => panic!("torn"),
@@ -163,7 +163,7 @@ proptest! {
         let land = |lsn: u64| lsn.max((lsn & !511) + 12).min((lsn & !511) + 508);
         let (checkpoint, end) = (land(first + before), land(first + before + after));
         let files = classic(first, end, checkpoint);
-        let saved = parse(&files[0][..2048], RedoLayout::Classic);
+        let saved = parse(&files[0][..2048], RedoFormat::Classic);
         prop_assert_eq!(saved.checkpoint_lsn(), checkpoint);
         let found = end_of(&[&files[0], &files[1]], &saved);
         // The last block is begun as soon as one byte of it is used.
@@ -220,9 +220,9 @@ fn the_newest_whole_checkpoint_counts() {
     log.checkpoint(1);
     assert_eq!(log.header().checkpoint_lsn(), log.lsn);
     log.bytes[4096 + 3] ^= 1;
-    let torn = RedoHeader::parse(&log.bytes[..12288], RedoLayout::SingleFile, false);
+    let torn = RedoHeader::parse(&log.bytes[..12288], RedoFormat::SingleFile, false);
     assert!(matches!(torn, Err(Unreadable::Torn)));
-    let Ok(one) = RedoHeader::parse(&log.bytes[..12288], RedoLayout::SingleFile, true) else {
+    let Ok(one) = RedoHeader::parse(&log.bytes[..12288], RedoFormat::SingleFile, true) else {
         panic!("one whole checkpoint is enough");
     };
     assert_eq!(one.checkpoint_lsn(), older);
@@ -231,12 +231,12 @@ fn the_newest_whole_checkpoint_counts() {
 #[test]
 fn every_flipped_bit_in_a_checkpoint_shows() {
     let [file, _] = classic(8192, 12000, 9000);
-    let good = parse(&file[..2048], RedoLayout::Classic);
+    let good = parse(&file[..2048], RedoFormat::Classic);
     for at in (0..512).chain(512..1024) {
         for bit in 0..8 {
             let mut bytes = file[..2048].to_vec();
             bytes[at] ^= 1 << bit;
-            let read = RedoHeader::parse(&bytes, RedoLayout::Classic, true);
+            let read = RedoHeader::parse(&bytes, RedoFormat::Classic, true);
             assert!(read.is_err(), "bit {bit} of byte {at}");
         }
     }
@@ -247,18 +247,18 @@ fn every_flipped_bit_in_a_checkpoint_shows() {
 #[test]
 fn unknown_layouts_are_refused_with_a_way_out() {
     let path = PathBuf::from("#innodb_redo/#ib_redo0");
-    let directory = RedoHeader::read(&path, RedoLayout::Directory).unwrap_err();
+    let directory = RedoHeader::read(&path, RedoFormat::Directory).unwrap_err();
     assert_eq!(directory.kind(), evenkeel_op::ErrorKind::Refused);
     assert!(!directory.hints().is_empty());
     // MySQL 8.0.30's format number.
     let [mut file, _] = classic(8192, 12000, 9000);
     put(&mut file, 0, &6_u32.to_be_bytes());
     seal(&mut file[..512], 508);
-    let newer = RedoHeader::parse(&file[..2048], RedoLayout::Classic, true);
+    let newer = RedoHeader::parse(&file[..2048], RedoFormat::Classic, true);
     assert!(matches!(newer, Err(Unreadable::Refused(_))));
     // MariaDB's log is none of MySQL's.
     let log = SingleFile::new(8192);
-    let other = RedoHeader::parse(&log.bytes[..2048], RedoLayout::Classic, true);
+    let other = RedoHeader::parse(&log.bytes[..2048], RedoFormat::Classic, true);
     assert!(matches!(other, Err(Unreadable::Refused(_))));
 }
 
@@ -273,7 +273,7 @@ fn wrapping_is_expected_a_little_early() {
 }
 
 #[test]
-fn an_encrypted_log_is_told_by_either_of_its_marks() {
+fn an_encrypted_log_is_reported_by_either_of_its_marks() {
     let with = |at: usize, mark: &[u8]| {
         let mut log = SingleFile::new(12288);
         put(&mut log.bytes, at, mark);

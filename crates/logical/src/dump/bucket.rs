@@ -1,8 +1,8 @@
 //! A place in an object store that is a dump only once its manifest is in it.
 
 use super::file_names::{MARK, MARK_TEXT};
+use super::location::Sink;
 use super::manifest::MANIFEST;
-use super::place::Sink;
 use super::request::Leftover;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::store::{Existing, Lock, LockMode, Store};

@@ -3,7 +3,7 @@
 use super::filter::Filter;
 use super::history::row_times;
 use super::mask::TableMask;
-use super::table::{Key, Table, uncounted};
+use super::table::{DumpTable, Key, uncounted};
 use crate::objects::{
     self, Closeness, Column, Generated, Objects, SYSTEM, UniqueKey, Unmatched, differences,
 };
@@ -16,8 +16,8 @@ use std::collections::HashMap;
 /// Engines whose reads see the point in time of the snapshot.
 const TRANSACTIONAL: [&str; 3] = ["InnoDB", "ROCKSDB", "TokuDB"];
 
-impl Table {
-    pub(super) fn of(schema: &str, table: &objects::Table, filter: &Filter) -> Self {
+impl DumpTable {
+    pub(super) fn of(schema: &str, table: &objects::TableObject, filter: &Filter) -> Self {
         let of = |wanted: fn(&Column) -> bool| {
             let columns = table.columns.iter().filter(|column| wanted(column));
             columns.cloned().collect::<Vec<Column>>()
@@ -132,12 +132,12 @@ impl Look {
     ///
     /// Errors: `Usage` when a table has a condition and is not there, or a column must be masked in a way
     /// that does not suit it.
-    pub(super) fn tables(&self, filter: &Filter) -> Result<Vec<Table>> {
+    pub(super) fn tables(&self, filter: &Filter) -> Result<Vec<DumpTable>> {
         let databases = self.objects.databases.iter();
-        let mut tables: Vec<Table> = databases
+        let mut tables: Vec<DumpTable> = databases
             .flat_map(|database| {
                 let tables = database.tables.iter();
-                tables.map(|table| Table::of(&database.name, table, filter))
+                tables.map(|table| DumpTable::of(&database.name, table, filter))
             })
             .collect();
         tables.sort_by(|a, b| {
@@ -156,7 +156,7 @@ impl Look {
     }
 
     /// Returns what a table looks like and is read by, as a hash.
-    pub(super) fn shape(&self, table: &Table) -> String {
+    pub(super) fn shape(&self, table: &DumpTable) -> String {
         let mut hasher = blake3::Hasher::new();
         let databases = self.objects.databases.iter();
         let found = databases
@@ -183,11 +183,11 @@ impl Look {
         &self,
         session: &mut Session,
         filter: &Filter,
-        tables: &[Table],
+        tables: &[DumpTable],
     ) -> Result<()> {
         let now = made(session, filter)?;
         let other = |name: &String| now.get(name) != self.made.get(name);
-        match tables.iter().map(Table::shown).find(other) {
+        match tables.iter().map(DumpTable::shown).find(other) {
             Some(name) => Err(changed(&name)),
             None => Ok(()),
         }
@@ -277,7 +277,7 @@ pub(super) fn changed(table: &str) -> Error {
 }
 
 /// Puts the table's name on an error; what DDL does to a snapshot is said in plain words.
-pub(super) fn named(error: Error, table: &Table) -> Error {
+pub(super) fn named(error: Error, table: &DumpTable) -> Error {
     let text = error.to_string();
     // "Table definition has changed", "doesn't exist", "unknown column", "unknown table".
     let ddl = ["ERROR 1412 ", "ERROR 1146 ", "ERROR 1054 ", "ERROR 1932 "];

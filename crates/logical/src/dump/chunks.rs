@@ -2,7 +2,7 @@
 //! the earlier ones held.
 
 use super::predicate::{Bound, after, before, literal, names};
-use super::table::{Key, Table};
+use super::table::{DumpTable, Key};
 use crate::objects::Column;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;
@@ -44,7 +44,7 @@ pub(super) enum Position {
 /// How far a table is handed out.
 #[derive(Debug)]
 pub(super) struct Cursor<'t> {
-    table: &'t Table,
+    table: &'t DumpTable,
     chunk_bytes: u64,
     position: Position,
     /// Handed out in an earlier life, and not read to the end then.
@@ -57,7 +57,7 @@ pub(super) struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    pub(super) fn new(table: &'t Table, chunk_bytes: u64) -> Self {
+    pub(super) fn new(table: &'t DumpTable, chunk_bytes: u64) -> Self {
         Self {
             table,
             chunk_bytes,
@@ -75,7 +75,7 @@ impl<'t> Cursor<'t> {
 
     /// Continues where an earlier life ended: after the ranges that were handed out, of which those
     /// that are not `done` come again.
-    pub(super) fn go_on(&mut self, ranges: Vec<Range>, after: Position, done: &BTreeSet<u32>) {
+    pub(super) fn resume(&mut self, ranges: Vec<Range>, after: Position, done: &BTreeSet<u32>) {
         self.position = after;
         self.number = ranges.last().map_or(0, |range| range.number + 1);
         let left = ranges.into_iter();
@@ -233,7 +233,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Returns the statement that reads a range's rows.
-    pub(super) fn select(table: &Table, range: &Range) -> String {
+    pub(super) fn select(table: &DumpTable, range: &Range) -> String {
         let columns = table.selected(Column::is_by_number);
         let mut sql = format!("SELECT {columns} FROM {}", table.from());
         let conditions: Vec<String> = [&range.condition, &table.condition]

@@ -4,7 +4,7 @@
 //! that was upgraded from the former to the latter, tables that were not rebuilt keep theirs. Files have
 //! NULL there, which is no row's end, and each server makes its own end of time of it.
 
-use crate::objects::text::{Kind, all_tokens, name_of};
+use crate::objects::text::{TokenKind, all_tokens, name_of};
 use crate::objects::{self, Column, Generated, Objects};
 
 /// The last time that servers know, in UTC; NULL on those that know none so late.
@@ -25,7 +25,7 @@ pub(super) fn until(column: &str) -> String {
 
 /// Returns the columns that say from when to when a row held, as columns to be written. `None` for a
 /// table that keeps no old rows, or keeps them by numbers of transactions, which mean nothing elsewhere.
-pub(super) fn row_times(table: &objects::Table) -> Option<[Column; 2]> {
+pub(super) fn row_times(table: &objects::TableObject) -> Option<[Column; 2]> {
     let columns = || {
         let columns = table.columns.iter();
         columns.filter(|one| one.generated == Generated::RowTime)
@@ -86,7 +86,7 @@ fn period(create: &[u8]) -> Option<[String; 2]> {
         let signs = [(3, b'('), (5, b','), (7, b')')];
         let is_listed = signs.iter().all(|(at, sign)| part[*at].is_sign(*sign));
         let names = [part[4], part[6]];
-        let names_are = names.iter().all(|one| one.kind == Kind::Name);
+        let names_are = names.iter().all(|one| one.kind == TokenKind::Name);
         (is_named && is_listed && names_are).then(|| names.map(|one| name_of(one.of(create))))
     })
 }

@@ -9,7 +9,7 @@ use super::chunks::{Position, Range};
 use super::encode::Format;
 use super::manifest::ChunkEntry;
 use super::request::Request;
-use super::table::Table;
+use super::table::DumpTable;
 use super::threads::locked;
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
@@ -177,7 +177,7 @@ impl Journal {
     pub(super) fn begin<'a>(
         dir: &Path,
         view: View,
-        tables: impl Iterator<Item = (&'a Table, String, Option<&'a LeftTable>)>,
+        tables: impl Iterator<Item = (&'a DumpTable, String, Option<&'a LeftTable>)>,
     ) -> Result<Self> {
         let draft = dir.join(DRAFT);
         let failed = || format!("failed to write {}", shown(&draft).display());

@@ -8,7 +8,7 @@ use super::journal::{Left, LeftTable, View};
 use super::manifest::ChunkEntry;
 use super::output::Output;
 use super::shapes::{Shapes, key};
-use super::table::Table;
+use super::table::DumpTable;
 use super::threads::locked;
 use super::untouched::{self, Touched};
 use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
@@ -43,7 +43,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Keeps nothing.
-    pub(super) fn nothing(tables: &[Table]) -> Self {
+    pub(super) fn nothing(tables: &[DumpTable]) -> Self {
         Self {
             tables: tables.iter().map(|_| None).collect(),
             resumed: Resumed::default(),
@@ -65,7 +65,7 @@ pub(super) struct Grounds<'a> {
     pub(super) options: &'a ConnectOptions,
     pub(super) session: &'a mut Session,
     pub(super) look: &'a Look,
-    pub(super) tables: &'a [Table],
+    pub(super) tables: &'a [DumpTable],
     /// The new view.
     pub(super) view: &'a View,
     pub(super) output: &'a Output,
@@ -131,7 +131,7 @@ impl Grounds<'_> {
     }
 
     /// Says why a table's chunks are none of the new dump, whatever was written to it.
-    fn differs(&self, table: &Table, left: &LeftTable, first: &View) -> Option<&'static str> {
+    fn differs(&self, table: &DumpTable, left: &LeftTable, first: &View) -> Option<&'static str> {
         if !first.is_written_as(self.view) {
             return Some("the format or the compression changed");
         }
@@ -219,7 +219,7 @@ fn entries(table: &LeftTable) -> impl Iterator<Item = &ChunkEntry> {
 /// Takes out the tables that were written to, and those that may have been by a foreign key.
 fn refuse_touched(
     (look, shapes): (&Look, &Shapes),
-    tables: &[Table],
+    tables: &[DumpTable],
     touched: &Result<Touched, String>,
     found: &mut [Option<LeftTable>],
     resumed: &mut Resumed,

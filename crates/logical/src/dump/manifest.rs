@@ -2,9 +2,9 @@
 
 use super::encode::Format;
 use super::file_names::MARK;
-use super::place::Place;
+use super::location::DumpLocation;
 use super::request::Request;
-use super::table::Table;
+use super::table::DumpTable;
 use crate::objects::{Column, Objects};
 use evenkeel_op::paths::absent;
 use evenkeel_op::{Context, Error, Result};
@@ -158,7 +158,7 @@ pub enum RowTime {
 
 impl ColumnEntry {
     /// Describes what a table's files hold.
-    fn of(table: &Table) -> Vec<Self> {
+    fn of(table: &DumpTable) -> Vec<Self> {
         let columns = table.columns.iter().enumerate();
         let mut all: Vec<Self> = columns
             .map(|(at, column)| Self {
@@ -230,7 +230,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl Manifest {
-    pub(super) fn of(tables: &[Table], facts: Facts<'_>) -> Self {
+    pub(super) fn of(tables: &[DumpTable], facts: Facts<'_>) -> Self {
         let is_masked = !facts.request.filter.masks.is_empty();
         let mut tables: Vec<TableEntry> = tables
             .iter()
@@ -282,7 +282,7 @@ impl Manifest {
     }
 
     /// The same, wherever the dump is; returns the manifest's bytes too.
-    pub fn read_at(place: &Place) -> Result<(Self, Vec<u8>)> {
+    pub fn read_at(place: &DumpLocation) -> Result<(Self, Vec<u8>)> {
         let shown = place.shown(MANIFEST);
         let text = match place.read(MANIFEST, OBJECTS_MAX) {
             Ok(text) => text,
@@ -312,7 +312,7 @@ impl Manifest {
     }
 
     /// The same, wherever the dump is.
-    pub fn objects_at(&self, place: &Place) -> Result<Objects> {
+    pub fn objects_at(&self, place: &DumpLocation) -> Result<Objects> {
         let shown = place.shown(&self.objects.file);
         let failed = || format!("failed to read {shown}");
         let stored = place.open(&self.objects.file).context(failed)?;
@@ -335,14 +335,14 @@ impl Manifest {
 const OTHER_COPY: &str =
     "the file is damaged: take it from another copy of the dump, or dump again";
 
-fn no_dump(place: &Place) -> Error {
+fn no_dump(place: &DumpLocation) -> Error {
     let shown = place.shown("");
-    if let Place::Directory(dir) = place
+    if let DumpLocation::Directory(dir) = place
         && !dir.exists()
     {
         return absent("directory", dir).hint("check the path");
     }
-    if let Place::Directory(dir) = place
+    if let DumpLocation::Directory(dir) = place
         && !dir.is_dir()
     {
         return Error::usage(format!("{} is not a directory", dir.display()))

@@ -14,7 +14,7 @@
 //! | `mask` | other values in the place of those that are not to be seen |
 //! | `write`, `compression` | one chunk: encoded, hashed, compressed |
 //! | `work`, `threads` | N threads, the largest tables first |
-//! | `pour` | rows as encoded bytes, however long a row is |
+//! | `stream_rows` | rows as encoded bytes, however long a row is |
 //! | `stream`, `script` | all of it as one ordered script |
 //! | `throttle` | rests while the server has too much to do |
 //! | `sum` | rows as a number that no order changes, to compare by |
@@ -35,12 +35,11 @@ mod filter;
 mod history;
 mod journal;
 mod kept;
+mod location;
 mod manifest;
 mod mask;
 mod members;
 mod output;
-mod place;
-mod pour;
 mod predicate;
 mod request;
 mod script;
@@ -48,6 +47,7 @@ mod shapes;
 mod snapshot;
 mod statement;
 mod stream;
+mod stream_rows;
 mod sum;
 mod table;
 mod threads;
@@ -62,13 +62,13 @@ pub(crate) use encode::csv::is_hex;
 pub use filter::Filter;
 pub(crate) use history::end_of_time;
 pub use kept::Resumed;
+pub use location::DumpLocation;
 pub use manifest::{
     ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, RowTime,
     SchemaEntry, ServerEntry, TableEntry,
 };
 pub use mask::{MaskKey, Masked, Masks};
 pub(crate) use members::has_empty_member;
-pub use place::Place;
 pub use request::{Directory, Leftover, Request};
 pub(crate) use sum::{Sum, count};
 pub use throttle::Limits as Throttling;
@@ -85,7 +85,7 @@ use output::Output;
 use snapshot::Snapshot;
 use std::io::Write;
 use std::time::Instant;
-use table::Table;
+use table::DumpTable;
 use throttle::Throttle;
 
 /// What was dumped.
@@ -119,9 +119,9 @@ pub struct Report {
 
 impl Report {
     /// Adds what was left out, and what was masked.
-    fn beside(mut self, look: &Look, request: &Request, tables: &[Table]) -> Self {
+    fn beside(mut self, look: &Look, request: &Request, tables: &[DumpTable]) -> Self {
         self.history_left_out = history::left_out(&look.objects, request.filter.history);
-        self.masked = request.filter.masks.told(tables);
+        self.masked = request.filter.masks.reported(tables);
         self
     }
 }
@@ -162,7 +162,7 @@ struct Begun {
     session: Session,
     snapshot: Snapshot,
     look: Look,
-    tables: Vec<Table>,
+    tables: Vec<DumpTable>,
     throttle: Throttle,
     view: View,
 }
@@ -248,7 +248,7 @@ pub fn dump(
         snapshot.connections,
         &tables,
         request,
-        work::Ground {
+        work::WorkContext {
             output: &output,
             journal: journal.as_ref(),
             kept,
@@ -281,7 +281,7 @@ fn journal<'a>(
     output: &Output,
     view: View,
     look: &Look,
-    tables: impl Iterator<Item = (&'a Table, &'a Option<LeftTable>)>,
+    tables: impl Iterator<Item = (&'a DumpTable, &'a Option<LeftTable>)>,
 ) -> Result<Option<Journal>> {
     let Some(dir) = output.dir() else {
         return Ok(None);
@@ -311,7 +311,7 @@ fn report(manifest: &Manifest, begun: Instant, throttle: &Throttle, held: Held) 
     }
 }
 
-fn rows_begin(tables: &[Table], there: u64, progress: &dyn Progress) {
+fn rows_begin(tables: &[DumpTable], there: u64, progress: &dyn Progress) {
     let rows: u64 = tables.iter().map(|table| table.rows).sum();
     progress.phase(
         "dumping rows",
@@ -403,7 +403,7 @@ fn one_instant(
 }
 
 /// Says what a dump cannot hold as it should.
-fn warn(look: &Look, tables: &[Table], request: &Request, progress: &dyn Progress) {
+fn warn(look: &Look, tables: &[DumpTable], request: &Request, progress: &dyn Progress) {
     if request.filter.history {
         for name in history::left_out(&look.objects, true) {
             progress.warn(format!(

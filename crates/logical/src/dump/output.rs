@@ -3,8 +3,8 @@
 use super::bucket::Bucket;
 use super::file_names::{MARK, MARK_TEXT};
 use super::journal::JOURNAL;
+use super::location::{DumpLocation, Sink};
 use super::manifest::{MANIFEST, Manifest, OBJECTS, ObjectsEntry};
-use super::place::{Place, Sink};
 use super::request::Leftover;
 use crate::objects::Objects;
 use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
@@ -27,18 +27,18 @@ pub(super) enum Output {
 
 impl Output {
     /// Takes a place, as [`Local::begin`] does.
-    pub(super) fn begin(place: &Place, leftover: Leftover) -> Result<Self> {
+    pub(super) fn begin(place: &DumpLocation, leftover: Leftover) -> Result<Self> {
         Ok(match place {
-            Place::Directory(dir) => Self::Local(Local::begin(dir, leftover)?),
-            Place::Store(store) => Self::Bucket(Bucket::begin(store, leftover)?),
+            DumpLocation::Directory(dir) => Self::Local(Local::begin(dir, leftover)?),
+            DumpLocation::Store(store) => Self::Bucket(Bucket::begin(store, leftover)?),
         })
     }
 
     /// Refuses a directory that holds something else, and makes and changes nothing.
-    pub(super) fn refuse_others(place: &Place) -> Result<()> {
+    pub(super) fn refuse_others(place: &DumpLocation) -> Result<()> {
         match place {
-            Place::Directory(dir) => names_to_take(dir).map(drop),
-            Place::Store(_) => Ok(()),
+            DumpLocation::Directory(dir) => names_to_take(dir).map(drop),
+            DumpLocation::Store(_) => Ok(()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Ranges of a key as conditions. The server compares, in the columns' own collations.
 
-use super::table::{Key, Table};
+use super::table::{DumpTable, Key};
 use crate::objects::Column;
 use evenkeel_server::connect::quote_name;
 use std::fmt::Write;
@@ -32,7 +32,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Returns the names of the key's columns.
-pub(super) fn names(table: &Table, key: &Key) -> Vec<String> {
+pub(super) fn names(table: &DumpTable, key: &Key) -> Vec<String> {
     key.columns
         .iter()
         .map(|at| quote_name(&table.columns[*at].name))

@@ -3,7 +3,7 @@
 use super::compression::Compression;
 use super::encode::Format;
 use super::filter::Filter;
-use super::place::Place;
+use super::location::DumpLocation;
 use super::throttle::Limits as Throttling;
 use crate::objects::Definer;
 use evenkeel_server::lock::{Limits, LockChoice};
@@ -12,7 +12,7 @@ use evenkeel_server::lock::{Limits, LockChoice};
 #[derive(Debug, Clone)]
 pub struct Directory {
     /// Made when it is not there, and refused when something is in it.
-    pub place: Place,
+    pub place: DumpLocation,
     /// What to do about one that a dump left which did not end.
     pub leftover: Leftover,
 }

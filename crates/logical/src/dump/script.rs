@@ -157,13 +157,13 @@ fn delimiter(sql: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::{Kind, ObjectName};
+    use crate::objects::{ObjectName, SchemaObjectKind};
 
     fn statement(phase: Phase, sql: &str, sql_mode: &str) -> Statement {
         Statement {
             phase,
             object: ObjectName {
-                kind: Kind::Procedure,
+                kind: SchemaObjectKind::Procedure,
                 database: "d".to_owned(),
                 name: "p".to_owned(),
             },

@@ -82,9 +82,9 @@ impl Names {
             _ => shown.contains(name),
         };
         if !NAMING.contains(&first) || reaches || self.doors.iter().any(|door| stands(door)) {
-            let told: String = shown.chars().take(TOLD).collect();
-            let told: Vec<&str> = told.split_ascii_whitespace().collect();
-            return Err(format!("'{}…'", told.join(" ")));
+            let reported: String = shown.chars().take(TOLD).collect();
+            let reported: Vec<&str> = reported.split_ascii_whitespace().collect();
+            return Err(format!("'{}…'", reported.join(" ")));
         }
         let tables = self.tables.iter();
         let tables = tables.filter(|(name, _)| stands(name));
@@ -141,10 +141,11 @@ mod tests {
         ] {
             assert!(touched(text).is_err(), "{text}");
         }
-        let told = touched("SELECT\n f(1) -- and much more that nobody wants to read").unwrap_err();
+        let reported =
+            touched("SELECT\n f(1) -- and much more that nobody wants to read").unwrap_err();
         assert!(
-            told.starts_with("'select f(1) -- and") && told.len() < 50,
-            "{told}"
+            reported.starts_with("'select f(1) -- and") && reported.len() < 50,
+            "{reported}"
         );
     }
 }

@@ -4,10 +4,10 @@
 use super::catalog::named;
 use super::chunks::{Cursor, Range};
 use super::encode::{Encoder, Format};
-use super::pour::{GATHERED, Poured, Taker, pour};
 use super::request::Request;
 use super::script::{Script, comment};
-use super::table::Table;
+use super::stream_rows::{GATHERED, RowsOut, Taker, stream_rows};
+use super::table::DumpTable;
 use super::threads::{join, locked};
 use super::throttle::Throttle;
 use crate::objects::{Objects, Phase, Rendering, Statement};
@@ -124,7 +124,7 @@ struct Claims<'a> {
 }
 
 struct Shared<'a, 'o> {
-    tables: &'a [Table],
+    tables: &'a [DumpTable],
     creates: HashMap<(String, String), Statement>,
     claims: Mutex<Claims<'a>>,
     /// Whose turn it is. Changes under `waiting`.
@@ -145,7 +145,7 @@ struct Shared<'a, 'o> {
 /// Writes all tables in order.
 pub(super) fn all(
     connections: Vec<Connection>,
-    (objects, tables): (&Objects, &[Table]),
+    (objects, tables): (&Objects, &[DumpTable]),
     request: &Request,
     throttle: &Throttle,
     out: &mut Out<'_>,
@@ -269,7 +269,7 @@ impl<'a> Shared<'a, '_> {
         self.moved.notify_all();
     }
 
-    fn begin(&self, table: &Table, ticket: u64) -> Result<bool> {
+    fn begin(&self, table: &DumpTable, ticket: u64) -> Result<bool> {
         if !self.wait(ticket)? {
             return Ok(false);
         }
@@ -294,12 +294,12 @@ impl<'a> Shared<'a, '_> {
     fn read(
         &self,
         connection: &mut Connection,
-        (at, table): (usize, &Table),
+        (at, table): (usize, &DumpTable),
         ticket: u64,
         range: &Range,
     ) -> Result<bool> {
         fail::fail_point!("dump.stream-range");
-        let mut poured = Poured {
+        let mut rows_out = RowsOut {
             encoder: Encoder::new(Format::Sql, table),
             out: Vec::with_capacity(GATHERED * 2),
             between: true,
@@ -310,17 +310,17 @@ impl<'a> Shared<'a, '_> {
             rows: 0,
             bytes: 0,
         };
-        pour(
+        stream_rows(
             connection,
             &Cursor::select(table, range),
-            &mut poured,
+            &mut rows_out,
             &mut turns,
         )?;
-        poured.encoder.end(&mut poured.out);
+        rows_out.encoder.end(&mut rows_out.out);
         if !self.wait(ticket)? {
             return Ok(false);
         }
-        turns.write(&mut poured)?;
+        turns.write(&mut rows_out)?;
         let mut out = locked(&self.out);
         out.sums.rows += turns.rows;
         out.sums.ranges += 1;
@@ -346,23 +346,23 @@ struct Turns<'s, 'a, 'o> {
 }
 
 impl Turns<'_, '_, '_> {
-    fn write(&mut self, poured: &mut Poured) -> Result<()> {
-        self.bytes += poured.out.len() as u64;
-        locked(&self.shared.out).write(&poured.out)?;
-        poured.out.clear();
+    fn write(&mut self, rows_out: &mut RowsOut) -> Result<()> {
+        self.bytes += rows_out.out.len() as u64;
+        locked(&self.shared.out).write(&rows_out.out)?;
+        rows_out.out.clear();
         Ok(())
     }
 }
 
 impl Taker for Turns<'_, '_, '_> {
-    fn row(&mut self, _: &mut Poured) -> Result<()> {
+    fn row(&mut self, _: &mut RowsOut) -> Result<()> {
         self.rows += 1;
         Ok(())
     }
 
-    fn take(&mut self, poured: &mut Poured) -> Result<bool> {
+    fn take(&mut self, rows_out: &mut RowsOut) -> Result<bool> {
         if !self.shared.is_turn(self.ticket) {
-            if poured.out.len() < self.shared.held {
+            if rows_out.out.len() < self.shared.held {
                 return Ok(true);
             }
             if !self.shared.wait(self.ticket)? {
@@ -370,7 +370,7 @@ impl Taker for Turns<'_, '_, '_> {
             }
         }
         self.shared.cancel.check()?;
-        self.write(poured)?;
+        self.write(rows_out)?;
         Ok(!self.shared.stop.load(Ordering::Relaxed))
     }
 }

@@ -4,7 +4,7 @@
 use super::encode::{Encoder, Format};
 use super::filter::Filter;
 use super::manifest::ColumnEntry;
-use super::table::Table;
+use super::table::DumpTable;
 use crate::objects;
 use evenkeel_op::Result;
 use evenkeel_wire::Connection;
@@ -46,14 +46,14 @@ impl Sum {
     pub(crate) fn of_server(
         connection: &mut Connection,
         schema: &str,
-        table: &objects::Table,
+        table: &objects::TableObject,
         files: &[ColumnEntry],
     ) -> Result<Self> {
         for sql in AS_DUMPED {
             connection.run(sql)?;
         }
         let history = files.iter().any(|entry| entry.row_time.is_some());
-        let table = Table::of(schema, table, &Filter::default().with_history(history));
+        let table = DumpTable::of(schema, table, &Filter::default().with_history(history));
         let columns = table.selected(|one| {
             let entry = files.iter().find(|entry| entry.name == one.name);
             entry.is_some_and(|entry| entry.by_number)

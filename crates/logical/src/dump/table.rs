@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table {
+pub(super) struct DumpTable {
     pub(super) schema: String,
     pub(super) name: String,
     pub(super) engine: String,
@@ -44,7 +44,7 @@ pub(super) struct Key {
     pub(super) whole: bool,
 }
 
-impl Table {
+impl DumpTable {
     /// Has values masked. Ranges are written down, so no masked column may be what the table is cut by.
     pub(super) fn set_mask(&mut self, mask: TableMask) {
         if let Some(key) = &mut self.key {

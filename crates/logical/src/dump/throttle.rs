@@ -15,7 +15,7 @@ const FRESH: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(200);
 /// How long a dump rests in one go before it gives up: its view keeps the server from clearing old
 /// rows all the while.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const REST_AT_MOST: Duration = Duration::from_secs(3600);
 
 /// When readers are to rest.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ struct Watcher {
     /// Why to rest, as of then.
     reason: Option<String>,
     /// The reason was reported.
-    told: bool,
+    noted: bool,
     /// When all readers began to rest, as far as is known.
     since: Option<Instant>,
     rested: Duration,
@@ -71,7 +71,7 @@ impl Throttle {
                 replica: None,
                 asked: None,
                 reason: None,
-                told: false,
+                noted: false,
                 since: None,
                 rested: Duration::ZERO,
             };
@@ -190,18 +190,18 @@ impl Watcher {
                     units::duration(since.elapsed())
                 ));
             }
-            self.told = false;
+            self.noted = false;
             return Ok(false);
         };
         let since = *self.since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= PATIENCE {
-            let patience = units::duration(PATIENCE);
-            return Err(Error::failed(format!("rested for {patience}: {reason}"))
+        if since.elapsed() >= REST_AT_MOST {
+            let limit = units::duration(REST_AT_MOST);
+            return Err(Error::failed(format!("rested for {limit}: {reason}"))
                 .hint("raise the limit, or dump when the server is less busy"));
         }
-        if !self.told {
+        if !self.noted {
             progress.note(format!("resting: {reason}"));
-            self.told = true;
+            self.noted = true;
         }
         Ok(true)
     }

@@ -105,13 +105,13 @@ fn comparable(first: &View, second: &View) -> Result<(), String> {
 
 /// Says whether the log has all that was written by others than those who keep it out by hand.
 fn logs_everything(session: &mut Session) -> Result<(), String> {
-    let told = |error: Error| format!("the server does not report what it logs: {error}");
-    let abilities = Abilities::probe(session).map_err(told)?;
+    let reported = |error: Error| format!("the server does not report what it logs: {error}");
+    let abilities = Abilities::probe(session).map_err(reported)?;
     let statement = match abilities.show_binary_log_status {
         true => "SHOW BINARY LOG STATUS",
         false => "SHOW MASTER STATUS",
     };
-    let row = session.one(statement).map_err(told)?;
+    let row = session.one(statement).map_err(reported)?;
     let filtered = row.is_some_and(|row| {
         let some = |at: usize| row.at(at).is_some_and(|text| !text.is_empty());
         some(2) || some(3)
@@ -119,7 +119,7 @@ fn logs_everything(session: &mut Session) -> Result<(), String> {
     if filtered {
         return Err("the server keeps some databases out of its binary log".to_owned());
     }
-    let mut is_on = |name: &str| session.variable(name).map_err(told);
+    let mut is_on = |name: &str| session.variable(name).map_err(reported);
     let forwards = ["log_slave_updates", "log_replica_updates"]
         .into_iter()
         .map(&mut is_on)
@@ -132,7 +132,7 @@ fn logs_everything(session: &mut Session) -> Result<(), String> {
     }
     let cluster = is_on("wsrep_on")?.as_deref() == Some("ON");
     let replication = evenkeel_server::replication::Replication::read(session, &abilities);
-    if cluster || !replication.map_err(told)?.channels.is_empty() {
+    if cluster || !replication.map_err(reported)?.channels.is_empty() {
         return Err("the server does not log what it replicates".to_owned());
     }
     Ok(())

@@ -7,9 +7,9 @@ use super::encode::Encoder;
 use super::journal::{Journal, LeftTable};
 use super::manifest::{ChunkEntry, Written};
 use super::output::Output;
-use super::pour::{GATHERED, Poured, Taker, pour};
 use super::request::Request;
-use super::table::Table;
+use super::stream_rows::{GATHERED, RowsOut, Taker, stream_rows};
+use super::table::DumpTable;
 use super::threads::{join, locked};
 use super::throttle::Throttle;
 use super::write::ChunkFile;
@@ -27,11 +27,11 @@ const FILE_MAX: u64 = 2;
 
 /// What all threads share.
 struct Shared<'a> {
-    tables: &'a [Table],
+    tables: &'a [DumpTable],
     cursors: Vec<Mutex<Cursor<'a>>>,
     written: Vec<Mutex<Vec<Written>>>,
     request: &'a Request,
-    place: Ground<'a>,
+    place: WorkContext<'a>,
     throttle: &'a Throttle,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
@@ -40,7 +40,7 @@ struct Shared<'a> {
 }
 
 /// Where files go, and what is there already.
-pub(super) struct Ground<'a> {
+pub(super) struct WorkContext<'a> {
     pub(super) output: &'a Output,
     /// None where what was written cannot be resumed.
     pub(super) journal: Option<&'a Journal>,
@@ -51,9 +51,9 @@ pub(super) struct Ground<'a> {
 /// Dumps every table and returns the files by table, in the tables' order.
 pub(super) fn all(
     connections: Vec<Connection>,
-    tables: &[Table],
+    tables: &[DumpTable],
     request: &Request,
-    mut place: Ground<'_>,
+    mut place: WorkContext<'_>,
     throttle: &Throttle,
     run: Run<'_>,
 ) -> Result<Vec<Vec<Written>>> {
@@ -63,7 +63,7 @@ pub(super) fn all(
     let range_bytes = range_bytes(request.chunk_bytes, all_bytes, connections.len());
     for (table, kept) in tables.iter().zip(kept) {
         let mut cursor = Cursor::new(table, range_bytes);
-        let there = kept.map_or_else(Vec::new, |kept| go_on(&mut cursor, kept));
+        let there = kept.map_or_else(Vec::new, |kept| resume(&mut cursor, kept));
         cursors.push(Mutex::new(cursor));
         written.push(Mutex::new(there));
     }
@@ -94,7 +94,7 @@ fn range_bytes(wanted: u64, all_bytes: u64, threads: usize) -> u64 {
 }
 
 /// Has a table resumed where it was left, and returns the files that are there.
-fn go_on(cursor: &mut Cursor<'_>, kept: LeftTable) -> Vec<Written> {
+fn resume(cursor: &mut Cursor<'_>, kept: LeftTable) -> Vec<Written> {
     let mut there = Vec::new();
     for (number, files) in &kept.done {
         let (mut rows, mut bytes) = (0, 0);
@@ -111,7 +111,7 @@ fn go_on(cursor: &mut Cursor<'_>, kept: LeftTable) -> Vec<Written> {
     }
     let done = kept.done.into_keys().collect();
     if let Some(after) = kept.after {
-        cursor.go_on(kept.ranges.into_values().collect(), after, &done);
+        cursor.resume(kept.ranges.into_values().collect(), after, &done);
     }
     there
 }
@@ -188,11 +188,11 @@ impl Shared<'_> {
         &self,
         connection: &mut Connection,
         at: usize,
-        table: &Table,
+        table: &DumpTable,
         range: &Range,
     ) -> Result<()> {
         let sql = Cursor::select(table, range);
-        let mut poured = Poured {
+        let mut rows_out = RowsOut {
             encoder: Encoder::new(self.request.format, table),
             out: Vec::with_capacity(GATHERED * 2),
             between: true,
@@ -205,15 +205,15 @@ impl Shared<'_> {
             whole: Vec::new(),
             rows: 0,
             bytes: 0,
-            told: 0,
+            reported: 0,
         };
-        pour(connection, &sql, &mut poured, &mut files)?;
+        stream_rows(connection, &sql, &mut rows_out, &mut files)?;
         if self.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        files.bytes += poured.out.len() as u64;
-        self.progress.advance(files.rows - files.told);
-        files.finish(&mut poured)?;
+        files.bytes += rows_out.out.len() as u64;
+        self.progress.advance(files.rows - files.reported);
+        files.finish(&mut rows_out)?;
         let entries = files.whole.iter().cloned();
         if let Some(journal) = self.place.journal {
             journal.done(at, range.number, entries.collect())?;
@@ -244,15 +244,15 @@ struct Files<'s, 'a> {
     rows: u64,
     bytes: u64,
     /// Rows that the progress knows of.
-    told: u64,
+    reported: u64,
 }
 
 impl Taker for Files<'_, '_> {
-    fn row(&mut self, poured: &mut Poured) -> Result<()> {
+    fn row(&mut self, rows_out: &mut RowsOut) -> Result<()> {
         let file = match &mut self.chunk {
             Some(file) => file,
             None => {
-                poured.encoder.begin(&mut poured.out);
+                rows_out.encoder.begin(&mut rows_out.out);
                 self.chunk.insert(self.create()?)
             }
         };
@@ -261,22 +261,22 @@ impl Taker for Files<'_, '_> {
         Ok(())
     }
 
-    fn take(&mut self, poured: &mut Poured) -> Result<bool> {
+    fn take(&mut self, rows_out: &mut RowsOut) -> Result<bool> {
         let Some(file) = &mut self.chunk else {
             return Ok(true);
         };
-        file.write(&poured.out)?;
-        self.bytes += poured.out.len() as u64;
-        poured.out.clear();
+        file.write(&rows_out.out)?;
+        self.bytes += rows_out.out.len() as u64;
+        rows_out.out.clear();
         let full = file.bytes() >= self.shared.request.chunk_bytes * FILE_MAX;
-        self.shared.progress.advance(self.rows - self.told);
-        self.told = self.rows;
+        self.shared.progress.advance(self.rows - self.reported);
+        self.reported = self.rows;
         self.shared.cancel.check()?;
         if self.shared.stop.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        if full && poured.between {
-            self.finish(poured)?;
+        if full && rows_out.between {
+            self.finish(rows_out)?;
         }
         Ok(true)
     }
@@ -297,13 +297,13 @@ impl Files<'_, '_> {
     }
 
     /// Ends the file, if there is one.
-    fn finish(&mut self, poured: &mut Poured) -> Result<()> {
+    fn finish(&mut self, rows_out: &mut RowsOut) -> Result<()> {
         let Some(mut file) = self.chunk.take() else {
             return Ok(());
         };
-        poured.encoder.end(&mut poured.out);
-        file.write(&poured.out)?;
-        poured.out.clear();
+        rows_out.encoder.end(&mut rows_out.out);
+        file.write(&rows_out.out)?;
+        rows_out.out.clear();
         self.whole.push(file.finish(self.range.condition.clone())?);
         Ok(())
     }

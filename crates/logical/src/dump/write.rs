@@ -1,9 +1,9 @@
 //! One file of rows: hashed as it comes, packed, counted.
 
 use super::compression::Compression;
+use super::location::Sink;
 use super::manifest::ChunkEntry;
 use super::output::Output;
-use super::place::Sink;
 use evenkeel_op::{Context, Result};
 use flate2::write::GzEncoder;
 use std::io::{self, Write};

@@ -123,14 +123,14 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::classify::{Kind, classify};
+    use super::super::classify::{StatementKind, classify};
     use super::*;
     use evenkeel_sql::Mode;
 
     #[test]
     fn rows_are_joined_and_found_again() {
         let all = ["INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2),(3)"];
-        let Kind::Rows(head) = classify(all[0].as_bytes(), Mode::default()) else {
+        let StatementKind::Rows(head) = classify(all[0].as_bytes(), Mode::default()) else {
             panic!();
         };
         let mut batch = Batch::new(0, &head, Joined::Rows, false, 0);

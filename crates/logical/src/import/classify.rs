@@ -1,6 +1,6 @@
 //! What a statement is to the order of things, as its first words tell.
 
-use crate::objects::text::{Kind as TokenKind, Token, name_under, tokens, tokens_under};
+use crate::objects::text::{Token, TokenKind, name_under, tokens, tokens_under};
 use evenkeel_sql::{Mode, Wide};
 
 /// A table as a statement names it.
@@ -44,7 +44,7 @@ pub(super) enum Change {
 
 /// What a statement is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StatementKind {
     /// Rows of one table, if what comes after the head is values.
     Rows(Head),
     /// A change of one table's definition.
@@ -136,7 +136,7 @@ impl Words<'_> {
 }
 
 /// Says what a statement is that may be several for the server, with semicolons between them.
-pub(super) fn classify_several(text: &[u8]) -> Kind {
+pub(super) fn classify_several(text: &[u8]) -> StatementKind {
     let tokens: Vec<Token> = tokens(text).take(24).collect();
     let says = |word| tokens.iter().any(|token| token.is_word(text, word));
     let makes = ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"];
@@ -153,13 +153,13 @@ pub(super) fn classify_several(text: &[u8]) -> Kind {
     let last = &body[body.len().saturating_sub(3)..];
     let whole = last.eq_ignore_ascii_case(b"END") || !body.contains(&b';');
     match defines && whole && makes.iter().any(|word| says(word)) {
-        true => Kind::Alone,
-        false => Kind::Binds,
+        true => StatementKind::Alone,
+        false => StatementKind::Binds,
     }
 }
 
 /// Says what a statement is.
-pub(super) fn classify(text: &[u8], mode: Mode) -> Kind {
+pub(super) fn classify(text: &[u8], mode: Mode) -> StatementKind {
     if mode.wide != Wide::No && !text.is_ascii() {
         // What looks like a quote in it may be half a character.
         let says = |word: &[u8]| {
@@ -167,14 +167,14 @@ pub(super) fn classify(text: &[u8], mode: Mode) -> Kind {
                 .is_some_and(|begin| begin.eq_ignore_ascii_case(word))
         };
         return match says(b"INSERT") || says(b"REPLACE") {
-            true => Kind::Alone,
-            false => Kind::Binds,
+            true => StatementKind::Alone,
+            false => StatementKind::Binds,
         };
     }
     let first = text.iter().take_while(|byte| byte.is_ascii_alphabetic());
     let first = text[..first.count()].to_ascii_uppercase();
     if first == b"INSERT" || first == b"REPLACE" {
-        return head(text, mode).map_or(Kind::Alone, Kind::Rows);
+        return head(text, mode).map_or(StatementKind::Alone, StatementKind::Rows);
     }
     // Programs are long, and their first words are enough.
     let bounded = !matches!(&first[..], b"SET" | b"ALTER" | b"CREATE" | b"");
@@ -186,69 +186,73 @@ pub(super) fn classify(text: &[u8], mode: Mode) -> Kind {
         mode,
     };
     let table = |at: usize, change| match words.name(at) {
-        Some((name, _)) => Kind::Table(name, change),
-        None => Kind::Alone,
+        Some((name, _)) => StatementKind::Table(name, change),
+        None => StatementKind::Alone,
     };
     match () {
         () if words.is(0, "SET") => set(&words),
         () if words.is(0, "USE") => match words.part(1) {
-            Some((name, 2)) => Kind::Use(name),
-            _ => Kind::Alone,
+            Some((name, 2)) => StatementKind::Use(name),
+            _ => StatementKind::Alone,
         },
-        () if words.is(0, "LOCK") && (words.is(1, "TABLES") || words.is(1, "TABLE")) => Kind::Left,
-        () if words.is(0, "FLUSH") && words.has("LOCK") => Kind::Left,
-        () if words.is(0, "UNLOCK") => Kind::Unlock,
-        () if words.is(0, "BEGIN") && words.tokens.len() == 1 => Kind::Begin,
-        () if words.is(0, "BEGIN") && words.is(1, "WORK") => Kind::Begin,
-        () if words.is(0, "START") && words.is(1, "TRANSACTION") => Kind::Begin,
-        () if words.is(0, "COMMIT") => Kind::Commit,
-        () if words.is(0, "ROLLBACK") || words.is(0, "SAVEPOINT") || words.is(0, "RELEASE") => {
-            Kind::Rollback
+        () if words.is(0, "LOCK") && (words.is(1, "TABLES") || words.is(1, "TABLE")) => {
+            StatementKind::Left
         }
-        () if words.is(0, "XA") => Kind::Binds,
+        () if words.is(0, "FLUSH") && words.has("LOCK") => StatementKind::Left,
+        () if words.is(0, "UNLOCK") => StatementKind::Unlock,
+        () if words.is(0, "BEGIN") && words.tokens.len() == 1 => StatementKind::Begin,
+        () if words.is(0, "BEGIN") && words.is(1, "WORK") => StatementKind::Begin,
+        () if words.is(0, "START") && words.is(1, "TRANSACTION") => StatementKind::Begin,
+        () if words.is(0, "COMMIT") => StatementKind::Commit,
+        () if words.is(0, "ROLLBACK") || words.is(0, "SAVEPOINT") || words.is(0, "RELEASE") => {
+            StatementKind::Rollback
+        }
+        () if words.is(0, "XA") => StatementKind::Binds,
         () if words.is(0, "TRUNCATE") => table(words.past(1, &["TABLE"]), Change::Other),
         () if words.is(0, "CREATE") => create(&words),
         () if words.is(0, "DROP") && words.is(1, "TABLE") => {
             let at = words.past(2, &["IF", "EXISTS"]);
             match words.name(at) {
-                Some((name, end)) if end == words.tokens.len() => Kind::Table(name, Change::Other),
-                _ => Kind::Alone,
+                Some((name, end)) if end == words.tokens.len() => {
+                    StatementKind::Table(name, Change::Other)
+                }
+                _ => StatementKind::Alone,
             }
         }
         () if words.is(0, "ALTER") && words.is(1, "TABLE") => alter(&words),
-        () => Kind::Alone,
+        () => StatementKind::Alone,
     }
 }
 
-fn create(words: &Words<'_>) -> Kind {
+fn create(words: &Words<'_>) -> StatementKind {
     if words.is(1, "TEMPORARY") || (words.has("TEMPORARY") && words.is(3, "TEMPORARY")) {
-        return Kind::Binds;
+        return StatementKind::Binds;
     }
     if !words.is(1, "TABLE") || words.has("SELECT") {
-        return Kind::Alone;
+        return StatementKind::Alone;
     }
     match words.name(words.past(2, &["IF", "NOT", "EXISTS"])) {
-        Some((name, end)) if words.sign(end, b'(') => Kind::Table(name, Change::Create),
-        _ => Kind::Alone,
+        Some((name, end)) if words.sign(end, b'(') => StatementKind::Table(name, Change::Create),
+        _ => StatementKind::Alone,
     }
 }
 
-fn alter(words: &Words<'_>) -> Kind {
+fn alter(words: &Words<'_>) -> StatementKind {
     let Some((name, end)) = words.name(2) else {
-        return Kind::Alone;
+        return StatementKind::Alone;
     };
     if (words.is(end, "DISABLE") || words.is(end, "ENABLE")) && words.is(end + 1, "KEYS") {
-        return Kind::Table(name, Change::Keys);
+        return StatementKind::Table(name, Change::Keys);
     }
     // Each of these concerns another table as well.
     let wider = ["RENAME", "EXCHANGE", "REFERENCES", "UNION", "SELECT"];
     match wider.iter().any(|word| words.has(word)) {
-        true => Kind::Alone,
-        false => Kind::Table(name, Change::Other),
+        true => StatementKind::Alone,
+        false => StatementKind::Table(name, Change::Other),
     }
 }
 
-fn set(words: &Words<'_>) -> Kind {
+fn set(words: &Words<'_>) -> StatementKind {
     let alone = [
         "GLOBAL",
         "PERSIST",
@@ -262,17 +266,19 @@ fn set(words: &Words<'_>) -> Kind {
     let computed = (0..words.tokens.len()).any(|at| words.sign(at, b'('));
     if computed || BINDING.iter().any(|word| words.has(word)) {
         return match words.has("GLOBAL") {
-            true => Kind::Alone,
-            false => Kind::Binds,
+            true => StatementKind::Alone,
+            false => StatementKind::Binds,
         };
     }
     if alone.iter().any(|word| words.has(word)) {
-        return Kind::Alone;
+        return StatementKind::Alone;
     }
     let only_autocommit = words.is(1, "AUTOCOMMIT") && words.tokens.len() <= 5;
     match only_autocommit && !words.tokens.iter().any(|token| token.is_sign(b',')) {
-        true => Kind::Autocommit(!words.has("0") && !words.has("OFF") && !words.has("FALSE")),
-        false => Kind::Session,
+        true => {
+            StatementKind::Autocommit(!words.has("0") && !words.has("OFF") && !words.has("FALSE"))
+        }
+        false => StatementKind::Session,
     }
 }
 
@@ -334,7 +340,7 @@ impl Head {
 mod tests {
     use super::*;
 
-    fn of(sql: &str) -> Kind {
+    fn of(sql: &str) -> StatementKind {
         classify(sql.as_bytes(), Mode::default())
     }
 
@@ -353,7 +359,8 @@ mod tests {
 
     #[test]
     fn heads_of_rows_are_read() {
-        let Kind::Rows(head) = of("INSERT  IGNORE INTO `a``b`.c (`x`, y) VALUES (1)") else {
+        let StatementKind::Rows(head) = of("INSERT  IGNORE INTO `a``b`.c (`x`, y) VALUES (1)")
+        else {
             panic!();
         };
         assert_eq!(head.table, name("a`b.c"));
@@ -369,7 +376,7 @@ mod tests {
             "INSERT INTO t PARTITION (p) VALUES (1)",
             "INSERT /*!50100 IGNORE */ INTO t VALUES (1)",
         ] {
-            assert_eq!(of(sql), Kind::Alone, "{sql}");
+            assert_eq!(of(sql), StatementKind::Alone, "{sql}");
         }
     }
 
@@ -391,7 +398,7 @@ mod tests {
             ("ALTER TABLE t ADD KEY (a)", "t", Change::Other),
             ("TRUNCATE t", "t", Change::Other),
         ] {
-            assert_eq!(of(sql), Kind::Table(name(table), change), "{sql}");
+            assert_eq!(of(sql), StatementKind::Table(name(table), change), "{sql}");
         }
         for sql in [
             "CREATE TABLE t (a INT) SELECT 1 a",
@@ -404,7 +411,7 @@ mod tests {
             "UPDATE t SET a = 1",
             "BEGIN NOT ATOMIC SELECT 1; END",
         ] {
-            assert_eq!(of(sql), Kind::Alone, "{sql}");
+            assert_eq!(of(sql), StatementKind::Alone, "{sql}");
         }
     }
 
@@ -413,27 +420,30 @@ mod tests {
         for (sql, kind) in [
             (
                 "/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO' */",
-                Kind::Session,
+                StatementKind::Session,
             ),
-            ("SET NAMES utf8mb4", Kind::Session),
-            ("SET @@SESSION.SQL_LOG_BIN= 0", Kind::Session),
-            ("SET AUTOCOMMIT=0", Kind::Autocommit(false)),
-            ("SET autocommit = ON", Kind::Autocommit(true)),
-            ("SET autocommit=0, unique_checks=0", Kind::Session),
-            ("SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ ''", Kind::Alone),
-            ("SET GLOBAL event_scheduler = 1", Kind::Alone),
-            ("SET @a = (SELECT 1)", Kind::Binds),
-            ("SET INSERT_ID = 5", Kind::Binds),
-            ("CREATE TEMPORARY TABLE t (a INT)", Kind::Binds),
-            ("LOCK TABLES `t` WRITE", Kind::Left),
-            ("UNLOCK TABLES", Kind::Unlock),
-            ("START TRANSACTION", Kind::Begin),
-            ("begin work", Kind::Begin),
-            ("commit", Kind::Commit),
-            ("USE `a b`", Kind::Use("a b".to_owned())),
-            ("ROLLBACK TO s", Kind::Rollback),
-            ("SAVEPOINT s", Kind::Rollback),
-            ("XA START 'x'", Kind::Binds),
+            ("SET NAMES utf8mb4", StatementKind::Session),
+            ("SET @@SESSION.SQL_LOG_BIN= 0", StatementKind::Session),
+            ("SET AUTOCOMMIT=0", StatementKind::Autocommit(false)),
+            ("SET autocommit = ON", StatementKind::Autocommit(true)),
+            ("SET autocommit=0, unique_checks=0", StatementKind::Session),
+            (
+                "SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ ''",
+                StatementKind::Alone,
+            ),
+            ("SET GLOBAL event_scheduler = 1", StatementKind::Alone),
+            ("SET @a = (SELECT 1)", StatementKind::Binds),
+            ("SET INSERT_ID = 5", StatementKind::Binds),
+            ("CREATE TEMPORARY TABLE t (a INT)", StatementKind::Binds),
+            ("LOCK TABLES `t` WRITE", StatementKind::Left),
+            ("UNLOCK TABLES", StatementKind::Unlock),
+            ("START TRANSACTION", StatementKind::Begin),
+            ("begin work", StatementKind::Begin),
+            ("commit", StatementKind::Commit),
+            ("USE `a b`", StatementKind::Use("a b".to_owned())),
+            ("ROLLBACK TO s", StatementKind::Rollback),
+            ("SAVEPOINT s", StatementKind::Rollback),
+            ("XA START 'x'", StatementKind::Binds),
         ] {
             assert_eq!(of(sql), kind, "{sql}");
         }
@@ -443,22 +453,30 @@ mod tests {
         };
         assert_eq!(
             classify(b"INSERT INTO t VALUES ('\x81\\')", gbk),
-            Kind::Alone
+            StatementKind::Alone
         );
-        assert_eq!(classify(b"SET @a = '\x81\\'", gbk), Kind::Binds);
+        assert_eq!(classify(b"SET @a = '\x81\\'", gbk), StatementKind::Binds);
         for sql in [
             "SET a = 1; SET b = 2",
             "USE a; INSERT INTO t VALUES (1)",
             "CREATE PROCEDURE p() SELECT 1; USE a",
         ] {
-            assert_eq!(classify_several(sql.as_bytes()), Kind::Binds, "{sql}");
+            assert_eq!(
+                classify_several(sql.as_bytes()),
+                StatementKind::Binds,
+                "{sql}"
+            );
         }
         for sql in [
             "CREATE DEFINER=`a`@`b` PROCEDURE p() BEGIN SELECT 1; END",
             "/*!50003 CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW BEGIN SET @a = 1; END */",
             "CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW SET @a = 1;",
         ] {
-            assert_eq!(classify_several(sql.as_bytes()), Kind::Alone, "{sql}");
+            assert_eq!(
+                classify_several(sql.as_bytes()),
+                StatementKind::Alone,
+                "{sql}"
+            );
         }
     }
 }

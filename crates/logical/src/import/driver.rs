@@ -1,13 +1,13 @@
 //! Reads the file's statements in order: runs them itself, or hands them to the connections.
 
 use super::batch::{BATCH, Batch, Joined};
-use super::classify::{Change, Head, Kind, Name, Verb, classify, classify_several};
-use super::facts::{Counter, Facts, Table};
+use super::classify::{Change, Head, Name, StatementKind, Verb, classify, classify_several};
+use super::facts::{Counter, Facts, TableName};
 use super::files::Files;
 use super::later::Later;
 use super::places::{At, Places};
 use super::request::{FailedStatement, Request};
-use super::settings::State;
+use super::settings::ReadSettings;
 use super::source::Input;
 use super::split::{Statement, without_comments};
 use super::values;
@@ -37,7 +37,7 @@ pub(super) const ALL: &str = "all";
 
 /// What is known of a table of the file.
 pub(super) struct Known {
-    pub(super) name: Table,
+    pub(super) name: TableName,
     /// What the server says; asked again after what may change it.
     facts: Option<Facts>,
     /// Whether the table was made by this very run.
@@ -68,10 +68,10 @@ pub(super) struct Driver<'a> {
     /// Rows are checked against other tables.
     pub(super) checks: bool,
     pub(super) database: Option<String>,
-    numbers: HashMap<Table, usize>,
+    numbers: HashMap<TableName, usize>,
     pub(super) tables: Vec<Known>,
     pub(super) pending: BTreeMap<usize, Batch>,
-    pub(super) state: State,
+    pub(super) state: ReadSettings,
     /// A character set was set that decides where strings end, or may have been.
     pub(super) wide_seen: bool,
     /// Everything runs on the one connection from here on.
@@ -129,7 +129,7 @@ impl<'a> Driver<'a> {
             numbers: HashMap::new(),
             tables: Vec::new(),
             pending: BTreeMap::new(),
-            state: State::default(),
+            state: ReadSettings::default(),
             wide_seen: false,
             bound: false,
             transaction: None,
@@ -192,8 +192,8 @@ impl<'a> Driver<'a> {
         let text = statement.text;
         fail::fail_point!("import.statement");
         // What looks like a quote may be half a character.
-        let told = self.mode.wide == Wide::No || text.is_ascii();
-        let again = |(head, _): &mut (Head, usize)| told && head.begins(text);
+        let reported = self.mode.wide == Wide::No || text.is_ascii();
+        let again = |(head, _): &mut (Head, usize)| reported && head.begins(text);
         if let Some((head, table)) = self.recent.take_if(again) {
             let done = self.rows(&head, table, text);
             self.recent = Some((head, table));
@@ -203,7 +203,7 @@ impl<'a> Driver<'a> {
             true => classify_several(text),
             false => classify(text, self.mode),
         };
-        if self.request.skip_comments && !matches!(kind, Kind::Rows(_)) {
+        if self.request.skip_comments && !matches!(kind, StatementKind::Rows(_)) {
             let text = without_comments(text, self.mode);
             return self.sorted(kind, &text);
         }
@@ -219,41 +219,46 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs a statement by what it is.
-    fn sorted(&mut self, kind: Kind, text: &[u8]) -> Result<bool> {
+    fn sorted(&mut self, kind: StatementKind, text: &[u8]) -> Result<bool> {
         let skipped = self.at.line < self.request.from_line;
         let on_one = !skipped && (self.bound || self.transaction.is_some());
         // That unlocks.
-        self.locked &= kind != Kind::Begin;
+        self.locked &= kind != StatementKind::Begin;
         match kind {
-            Kind::Session => self.set(text),
-            Kind::Use(name) => {
+            StatementKind::Session => self.set(text),
+            StatementKind::Use(name) => {
                 let quoted = name.replace('`', "``");
                 self.use_database(&name, &quoted).map(|()| true)
             }
             // Locking tables ends a transaction.
-            Kind::Left => {
+            StatementKind::Left => {
                 self.locked = true;
                 self.commit_open(skipped)
             }
             // So does unlocking what is locked.
-            Kind::Unlock if std::mem::take(&mut self.locked) && self.transaction.is_some() => {
+            StatementKind::Unlock
+                if std::mem::take(&mut self.locked) && self.transaction.is_some() =>
+            {
                 self.commit_open(skipped)
             }
-            Kind::Unlock if self.transaction.is_none() => self.put_off_indexes(false),
-            Kind::Unlock => Ok(true),
-            _ if on_one && kind != Kind::Binds => self.alone(text),
-            Kind::Table(name, Change::Create) if skipped => self.remember_later(&name, text),
-            Kind::Binds => {
+            StatementKind::Unlock if self.transaction.is_none() => self.put_off_indexes(false),
+            StatementKind::Unlock => Ok(true),
+            _ if on_one && kind != StatementKind::Binds => self.alone(text),
+            StatementKind::Table(name, Change::Create) if skipped => {
+                self.remember_later(&name, text)
+            }
+            StatementKind::Binds => {
                 self.bound = true;
                 // What depends on one connection needs all of it.
                 self.alone(text)
             }
             _ if skipped => Ok(true),
-            Kind::Begin if self.oracle => self.alone(text),
-            Kind::Begin | Kind::Commit | Kind::Rollback | Kind::Autocommit(_) => {
-                self.transaction(&kind, text)
-            }
-            Kind::Rows(head) => match self.number(&head.table) {
+            StatementKind::Begin if self.oracle => self.alone(text),
+            StatementKind::Begin
+            | StatementKind::Commit
+            | StatementKind::Rollback
+            | StatementKind::Autocommit(_) => self.transaction(&kind, text),
+            StatementKind::Rows(head) => match self.number(&head.table) {
                 Some(table) => {
                     let done = self.rows(&head, table, text);
                     self.recent = Some((head, table));
@@ -261,17 +266,17 @@ impl<'a> Driver<'a> {
                 }
                 None => self.alone(text),
             },
-            Kind::Table(name, change) => match self.number(&name) {
+            StatementKind::Table(name, change) => match self.number(&name) {
                 Some(table) => self.change(table, change, text),
                 None => self.alone(text),
             },
-            Kind::Alone => self.alone(text),
+            StatementKind::Alone => self.alone(text),
         }
     }
 
     /// Returns a table's number; `None` without a default database.
     pub(super) fn number(&mut self, name: &Name) -> Option<usize> {
-        let table = Table {
+        let table = TableName {
             database: name.database.clone().or_else(|| self.database.clone())?,
             name: name.table.clone(),
         };

@@ -6,12 +6,12 @@ use evenkeel_server::connect::{Session, quote};
 
 /// A table's full name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Table {
+pub(super) struct TableName {
     pub(super) database: String,
     pub(super) name: String,
 }
 
-impl std::fmt::Display for Table {
+impl std::fmt::Display for TableName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.database, self.name)
     }
@@ -49,7 +49,7 @@ impl Facts {
     /// Asks the server; `None` for what is not a base table there.
     ///
     /// Errors: those of the session.
-    pub(super) fn of(session: &mut Session, table: &Table) -> Result<Option<Self>> {
+    pub(super) fn of(session: &mut Session, table: &TableName) -> Result<Option<Self>> {
         let (schema, name) = (quote(&table.database), quote(&table.name));
         let kind = session.one(&format!(
             "SELECT t.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t \

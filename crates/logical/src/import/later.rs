@@ -137,14 +137,17 @@ impl Driver<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::classify::{Kind, classify};
+    use super::super::classify::{StatementKind, classify};
     use super::*;
     use evenkeel_sql::Mode;
 
     #[test]
     fn what_dumps_define_can_be_split() {
         let create = b"CREATE TABLE `t` (\n  `a` int NOT NULL,\n  `b` int,\n  PRIMARY KEY (`a`),\n  KEY `b` (`b`)\n) ENGINE=InnoDB";
-        assert!(matches!(classify(create, Mode::default()), Kind::Table(..)));
+        assert!(matches!(
+            classify(create, Mode::default()),
+            StatementKind::Table(..)
+        ));
         assert_eq!(split_table(create).unwrap().indexes.len(), 1);
     }
 }

@@ -32,15 +32,15 @@ impl Driver<'_> {
         let mut splitter = Splitter::new(ahead, self.statement_max());
         splitter.set_binary(self.request.binary_mode);
         splitter.set_delimiter(delimiter);
-        let goes_on = self.items(&mut splitter, &read)?;
+        let continues = self.items(&mut splitter, &read)?;
         self.bytes += read.load(Ordering::Relaxed);
         self.lines = splitter.line();
         self.files.end();
-        Ok(goes_on.then(|| splitter.delimiter().to_vec()))
+        Ok(continues.then(|| splitter.delimiter().to_vec()))
     }
 
     fn items(&mut self, splitter: &mut Splitter<Ahead>, read: &AtomicU64) -> Result<bool> {
-        let (mut told, mut said) = (0, Instant::now());
+        let (mut noted, mut said) = (0, Instant::now());
         loop {
             self.pool.cancel.check()?;
             splitter.set_mode(self.mode);
@@ -71,9 +71,9 @@ impl Driver<'_> {
             }
             self.tell_forgiven();
             let now = read.load(Ordering::Relaxed);
-            if self.files.depth() == 1 && now - told >= TOLD {
-                self.progress.advance(now - told);
-                told = now;
+            if self.files.depth() == 1 && now - noted >= TOLD {
+                self.progress.advance(now - noted);
+                noted = now;
             }
             if said.elapsed() >= self.request.tell_every {
                 self.tell_line();
@@ -82,7 +82,7 @@ impl Driver<'_> {
         }
         self.at_hand = false;
         if self.files.depth() == 1 {
-            self.progress.advance(read.load(Ordering::Relaxed) - told);
+            self.progress.advance(read.load(Ordering::Relaxed) - noted);
         }
         Ok(true)
     }
@@ -135,7 +135,7 @@ impl Driver<'_> {
 
     fn obey(&mut self, command: Command, splitter: &mut Splitter<Ahead>) -> Result<Next> {
         let skipped = self.at.line < self.request.from_line;
-        let goes_on = match command {
+        let continues = match command {
             Command::Quit => return Ok(Next::Leave),
             Command::Sandbox => {
                 self.sandboxed = true;
@@ -164,7 +164,7 @@ impl Driver<'_> {
             }
             Command::Refused(_) | Command::Delimiter(_) | Command::Nothing => true,
         };
-        Ok(if goes_on { Next::Read } else { Next::Stop })
+        Ok(if continues { Next::Read } else { Next::Stop })
     }
 
     /// Runs a file that another names. Also one that was run before an interruption is read, so that lines are

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// Where work stands in the file, and what it holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct JobOrder {
     pub(super) table: usize,
     pub(super) ordered: bool,
     /// How many settings of the file come before it; `None` where they do not matter.
@@ -22,7 +22,7 @@ pub(super) struct Place {
 #[derive(Debug)]
 struct Entry<J> {
     id: u64,
-    place: Place,
+    place: JobOrder,
     /// Taken when it begins.
     job: Option<J>,
 }
@@ -47,7 +47,7 @@ impl<J> Default for Schedule<J> {
 
 impl<J> Schedule<J> {
     /// Adds work. Its settings are not before those of any that waits.
-    pub(super) fn push(&mut self, place: Place, job: J) {
+    pub(super) fn push(&mut self, place: JobOrder, job: J) {
         self.waiting.push_back(Entry {
             id: self.next,
             place,
@@ -62,7 +62,7 @@ impl<J> Schedule<J> {
         let mut waiting = self.waiting.iter();
         let first = waiting.find_map(|entry| entry.place.settings);
         for at in 0..self.waiting.len() {
-            let Place {
+            let JobOrder {
                 table,
                 ordered,
                 settings,
@@ -132,8 +132,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn place(table: usize, ordered: bool, settings: Option<usize>) -> Place {
-        Place {
+    fn place(table: usize, ordered: bool, settings: Option<usize>) -> JobOrder {
+        JobOrder {
             table,
             ordered,
             settings,

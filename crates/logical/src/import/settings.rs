@@ -37,7 +37,7 @@ type Values = Vec<Option<Vec<u8>>>;
 
 /// The state of the session at the file's place that has been read up to.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct ReadSettings {
     /// How many settings of the file there were so far.
     latest: usize,
     /// How many of them a connection has to have repeated.
@@ -49,7 +49,7 @@ pub(super) struct State {
     values: Values,
 }
 
-impl State {
+impl ReadSettings {
     /// Notes that the file has had a setting, and so many of them by now.
     pub(super) fn note(&mut self, sql: &[u8], latest: usize) {
         self.latest = latest;
@@ -81,7 +81,7 @@ impl State {
 
     /// Returns how a definition at this place is read, as SET has it.
     ///
-    /// Errors: as [`State::needed`].
+    /// Errors: as [`ReadSettings::needed`].
     pub(super) fn reading(&self, connection: &mut Connection) -> Result<String> {
         let values = ask(connection)?;
         // The default database is the first.

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_files_are_unpacked_and_cut_ones_noticed() {
+    fn compressed_files_are_decompressed_and_cut_ones_noticed() {
         let text: Vec<u8> = (0..3_000_000u32)
             .map(|n| (n.wrapping_mul(n) >> 7) as u8)
             .collect();

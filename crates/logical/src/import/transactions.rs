@@ -4,7 +4,7 @@
 //! the same, unless the file takes back what it did. Where it may, a transaction is run as it stands there, on the
 //! one connection that the file sees.
 
-use super::classify::Kind;
+use super::classify::StatementKind;
 use super::driver::Driver;
 use evenkeel_op::{Error, Result};
 
@@ -15,18 +15,21 @@ impl Driver<'_> {
     }
 
     /// Runs what begins or ends a transaction, or leaves it out.
-    pub(super) fn transaction(&mut self, kind: &Kind, text: &[u8]) -> Result<bool> {
+    pub(super) fn transaction(&mut self, kind: &StatementKind, text: &[u8]) -> Result<bool> {
         if !self.left_open && self.keeps_transactions()? {
             return self.alone(text);
         }
         match kind {
-            Kind::Rollback if self.left_open => Err(Error::failed(
+            StatementKind::Rollback if self.left_open => Err(Error::failed(
                 "the file rolls back what another file did, which is already committed",
             )
             .hint("import this file with the mariadb or mysql client")),
-            Kind::Rollback => self.alone(text),
+            StatementKind::Rollback => self.alone(text),
             _ => {
-                self.left_open = matches!(kind, Kind::Begin | Kind::Autocommit(false));
+                self.left_open = matches!(
+                    kind,
+                    StatementKind::Begin | StatementKind::Autocommit(false)
+                );
                 Ok(true)
             }
         }

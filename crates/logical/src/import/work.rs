@@ -1,7 +1,7 @@
 //! Connections that run what is handed to them, each in the file's settings.
 
 use super::batch::{Batch, Joined};
-use super::order::{Place, Schedule};
+use super::order::{JobOrder, Schedule};
 use super::places::At;
 use super::settings::{ASIDE, BACK};
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
@@ -21,7 +21,7 @@ const BEGIN: &str = "START TRANSACTION";
 /// A NULL where none may be: an error in one row, and in one of many rows only a warning.
 const BAD_NULL: &[u8] = b"1048";
 /// Connections of their own silence are not to be closed by the server.
-const PATIENCE: &str =
+const WAIT_FOR_LOCKS: &str =
     "SET SESSION wait_timeout = 31536000, net_read_timeout = 3600, net_write_timeout = 3600";
 
 /// A failure, and where in the file.
@@ -66,7 +66,7 @@ impl Counts {
 }
 
 #[derive(Default)]
-struct State {
+struct WorkState {
     schedule: Schedule<Job>,
     /// The file's settings, without those that every connection has had.
     settings: Vec<Arc<[u8]>>,
@@ -86,7 +86,7 @@ struct State {
 
 /// Where the reader of the file and the connections meet.
 pub(super) struct Pool {
-    state: Mutex<State>,
+    state: Mutex<WorkState>,
     changed: Condvar,
     /// Whether rows that are there already are no error.
     pub(super) resumed: bool,
@@ -108,11 +108,11 @@ impl Pool {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WorkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn wait<'s>(&self, state: MutexGuard<'s, WorkState>) -> MutexGuard<'s, WorkState> {
         let waited = self.changed.wait_timeout(state, TICK);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -120,7 +120,7 @@ impl Pool {
     /// Waits until `until` holds. Returns whether it does: not when something failed.
     ///
     /// Each statement that may be waited for has a deadline of its own, the connection's.
-    fn wait_for(&self, until: impl Fn(&State) -> bool) -> Result<bool> {
+    fn wait_for(&self, until: impl Fn(&WorkState) -> bool) -> Result<bool> {
         let mut state = self.state();
         loop {
             self.cancel.check()?;
@@ -141,14 +141,14 @@ impl Pool {
             // Nothing of the file waits for it.
             Job::Index { sql, .. } => (None, u64::MAX, sql.len()),
         };
-        let place = Place {
+        let place = JobOrder {
             table,
             ordered,
             settings,
             line,
             bytes,
         };
-        let room = |state: &State| {
+        let room = |state: &WorkState| {
             let held = state.schedule.bytes();
             held == 0 || held + bytes <= HELD
         };
@@ -277,7 +277,7 @@ impl Drop for Alarm<'_> {
 /// Opens a connection for statements of a file.
 pub(super) fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Connection> {
     let mut connection = Connection::open(options, cancel)?;
-    connection.run(PATIENCE)?;
+    connection.run(WAIT_FOR_LOCKS)?;
     Ok(connection)
 }
 

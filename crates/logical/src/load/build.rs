@@ -3,9 +3,9 @@
 
 use super::request::Request;
 use super::source::Source;
-use super::state::{self, State};
+use super::state::{self, LoadState};
 use super::target::{self, drop_statement};
-use crate::objects::{Kind, ObjectName, Phase, Rendering, Runner, Statement};
+use crate::objects::{ObjectName, Phase, Rendering, Runner, SchemaObjectKind, Statement};
 use evenkeel_op::workers::all_joined;
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result, Unit};
 use evenkeel_server::connect::{Session, quote};
@@ -19,7 +19,7 @@ pub(super) struct Builder<'a> {
     pub(super) options: &'a ConnectOptions,
     pub(super) request: &'a Request,
     pub(super) source: &'a Source,
-    pub(super) state: &'a State,
+    pub(super) state: &'a LoadState,
     /// An earlier run may have done a part.
     pub(super) resumed: bool,
     pub(super) progress: &'a dyn Progress,
@@ -194,7 +194,7 @@ impl Builder<'_> {
             | Phase::Routines
             | Phase::ViewPlaceholders
             | Phase::Triggers
-            | Phase::Events => object.kind != Kind::Database,
+            | Phase::Events => object.kind != SchemaObjectKind::Database,
             Phase::Views => {
                 let early = self
                     .source

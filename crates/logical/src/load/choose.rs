@@ -3,8 +3,10 @@
 
 use super::request::Request;
 use super::source::listed;
-use crate::objects::text::{Kind as TokenKind, Token, all_tokens, name_of};
-use crate::objects::{Database, Kind, ObjectName, Objects, Program, Selection, Unmatched};
+use crate::objects::text::{Token, TokenKind, all_tokens, name_of};
+use crate::objects::{
+    Database, ObjectName, Objects, Program, SchemaObjectKind, Selection, Unmatched,
+};
 use evenkeel_op::{Error, Result};
 use std::collections::BTreeSet;
 
@@ -101,18 +103,19 @@ impl Sieve<'_> {
         let name = database.name.clone();
         let only = &self.request.databases;
         let is_named = only.is_empty() || only.contains(&name);
-        let mut keep =
-            |kind: Kind, object: &str, by: &str| self.keep((kind, object), (&name, by), is_named);
+        let mut keep = |kind: SchemaObjectKind, object: &str, by: &str| {
+            self.keep((kind, object), (&name, by), is_named)
+        };
         let own = |program: &Program| (program.kind, program.name.clone());
         database
             .sequences
-            .retain(|one| keep(Kind::Sequence, &one.name, &one.name));
+            .retain(|one| keep(SchemaObjectKind::Sequence, &one.name, &one.name));
         database
             .tables
-            .retain(|one| keep(Kind::Table, &one.name, &one.name));
+            .retain(|one| keep(SchemaObjectKind::Table, &one.name, &one.name));
         database
             .views
-            .retain(|one| keep(Kind::View, &one.program.name, &one.program.name));
+            .retain(|one| keep(SchemaObjectKind::View, &one.program.name, &one.program.name));
         for programs in [&mut database.routines, &mut database.events] {
             programs.retain(|one| {
                 let (kind, name) = own(one);
@@ -122,7 +125,7 @@ impl Sieve<'_> {
         // A trigger goes with its table.
         database.triggers.retain(|one| {
             let table = one.table.as_deref().unwrap_or_default();
-            keep(Kind::Trigger, &one.name, table)
+            keep(SchemaObjectKind::Trigger, &one.name, table)
         });
         let is_empty = database.sequences.is_empty()
             && database.tables.is_empty()
@@ -132,7 +135,7 @@ impl Sieve<'_> {
         let wanted = is_named && (self.selection.include.is_empty() || !is_empty);
         if !wanted {
             self.left_out.push(ObjectName {
-                kind: Kind::Database,
+                kind: SchemaObjectKind::Database,
                 database: name.clone(),
                 name,
             });
@@ -143,12 +146,14 @@ impl Sieve<'_> {
     /// Returns whether an object is wanted; `by` is the name that patterns are held against.
     fn keep(
         &mut self,
-        (kind, name): (Kind, &str),
+        (kind, name): (SchemaObjectKind, &str),
         (database, by): (&str, &str),
         is_named: bool,
     ) -> bool {
         let skips = match kind {
-            Kind::Function | Kind::Package | Kind::PackageBody => Kind::Procedure,
+            SchemaObjectKind::Function
+            | SchemaObjectKind::Package
+            | SchemaObjectKind::PackageBody => SchemaObjectKind::Procedure,
             other => other,
         };
         // Also what is skipped anyhow is there.
@@ -167,7 +172,9 @@ impl Sieve<'_> {
 
 /// Says which foreign keys lead to tables of the dump that are left out.
 fn keys_that_lead_away(objects: &Objects, left_out: &[ObjectName]) -> Vec<String> {
-    let tables = left_out.iter().filter(|one| one.kind == Kind::Table);
+    let tables = left_out
+        .iter()
+        .filter(|one| one.kind == SchemaObjectKind::Table);
     let gone: BTreeSet<(&str, &str)> = tables.map(|one| (&*one.database, &*one.name)).collect();
     let mut warnings = Vec::new();
     for database in &objects.databases {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_what_was_written_is_told() {
+    fn what_is_not_what_was_written_is_reported() {
         let scratch = Scratch::new();
         let rows = b"1\tx\n".repeat(50_000);
         let packed = zstd::encode_all(&rows[..], 1).unwrap();

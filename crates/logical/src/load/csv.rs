@@ -15,7 +15,7 @@ pub(super) struct Csv {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CellState {
     /// At the beginning of a cell.
     Begin,
     Bare,
@@ -28,7 +28,7 @@ enum Place {
 pub(super) struct Lines<'a, R> {
     from: R,
     csv: &'a Csv,
-    place: Place,
+    place: CellState,
     column: usize,
     in_header: bool,
     /// The bare cell so far.
@@ -44,7 +44,7 @@ impl<'a, R: Read> Lines<'a, R> {
         Self {
             from,
             csv,
-            place: Place::Begin,
+            place: CellState::Begin,
             column: 0,
             in_header: csv.header,
             bare: Vec::new(),
@@ -62,27 +62,27 @@ impl<'a, R: Read> Lines<'a, R> {
     fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         for byte in bytes {
             match (self.place, *byte) {
-                (Place::Begin, b'"') | (Place::Quote, b'"') => {
-                    if self.place == Place::Quote {
+                (CellState::Begin, b'"') | (CellState::Quote, b'"') => {
+                    if self.place == CellState::Quote {
                         self.out.push(b'"');
                     }
-                    self.place = Place::Quoted;
+                    self.place = CellState::Quoted;
                 }
-                (Place::Quoted, b'"') => self.place = Place::Quote,
-                (Place::Quoted, other) => escaped(other, &mut self.out),
+                (CellState::Quoted, b'"') => self.place = CellState::Quote,
+                (CellState::Quoted, other) => escaped(other, &mut self.out),
                 (_, end @ (b',' | b'\n')) => self.end_cell(end)?,
-                (Place::Begin | Place::Bare, other) => {
-                    self.place = Place::Bare;
+                (CellState::Begin | CellState::Bare, other) => {
+                    self.place = CellState::Bare;
                     self.bare.push(other);
                 }
-                (Place::Quote, _) => return Err(wrong("a quote in a cell is not doubled")),
+                (CellState::Quote, _) => return Err(wrong("a quote in a cell is not doubled")),
             }
         }
         Ok(())
     }
 
     fn end_cell(&mut self, end: u8) -> io::Result<()> {
-        if self.place != Place::Quote {
+        if self.place != CellState::Quote {
             let is_hex = self.csv.hex.get(self.column).copied().unwrap_or_default();
             let bare = std::mem::take(&mut self.bare);
             match &bare[..] {
@@ -95,7 +95,7 @@ impl<'a, R: Read> Lines<'a, R> {
                 plain => plain.iter().for_each(|one| escaped(*one, &mut self.out)),
             }
         }
-        self.place = Place::Begin;
+        self.place = CellState::Begin;
         if end == b',' {
             self.out.push(b'\t');
             self.column += 1;
@@ -120,7 +120,7 @@ impl<R: Read> Read for Lines<'_, R> {
             let mut buffer = std::mem::take(&mut self.read);
             let read = self.from.read(&mut buffer);
             let done = match read {
-                Ok(0) if self.place != Place::Begin || self.column > 0 => {
+                Ok(0) if self.place != CellState::Begin || self.column > 0 => {
                     Err(wrong("the file ends within a row"))
                 }
                 Ok(0) => return Ok(0),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_malformed_is_told() {
+    fn what_is_cut_or_malformed_is_reported() {
         for text in [
             &b"1,\"a"[..],
             b"1,\"a\"",

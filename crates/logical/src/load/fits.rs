@@ -4,7 +4,7 @@ use super::lost::lost;
 use super::request::Request;
 use super::source::{Source, listed};
 use super::target::HISTORY;
-use crate::objects::{Kind, Objects, Phase, Rendering, Runner, Statement};
+use crate::objects::{Objects, Phase, Rendering, Runner, SchemaObjectKind, Statement};
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote_name};
@@ -146,7 +146,7 @@ pub(super) fn all(
             add("sequence", &database.name, &one.name, "--no-sequences");
         }
         let packages = database.routines.iter().filter(|_| !abilities.packages);
-        for one in packages.filter(|one| one.kind == Kind::Package) {
+        for one in packages.filter(|one| one.kind == SchemaObjectKind::Package) {
             add("package", &database.name, &one.name, "--no-routines");
         }
     }

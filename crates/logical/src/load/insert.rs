@@ -31,7 +31,7 @@ pub(super) fn of_lines(
 ) -> Result<()> {
     let names: Vec<String> = columns.iter().map(|one| quote_name(&one.name)).collect();
     let head = format!("INSERT INTO {table} ({}) VALUES\n", names.join(", "));
-    let kinds: Vec<Kind> = columns.iter().map(Kind::of).collect();
+    let kinds: Vec<LiteralKind> = columns.iter().map(LiteralKind::of).collect();
     let mut lines = BufReader::with_capacity(READ, from);
     let (mut line, mut statement) = (Vec::new(), Vec::new());
     loop {
@@ -56,7 +56,7 @@ pub(super) fn of_lines(
 
 /// How a cell becomes a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LiteralKind {
     Quoted,
     /// Quoted, with a character set.
     Text,
@@ -67,7 +67,7 @@ enum Kind {
     RowEnd,
 }
 
-impl Kind {
+impl LiteralKind {
     fn of(column: &ColumnEntry) -> Self {
         match column {
             one if one.generated => Self::Computed,
@@ -79,7 +79,7 @@ impl Kind {
     }
 }
 
-fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
+fn row(line: &[u8], kinds: &[LiteralKind], out: &mut Vec<u8>) -> Result<()> {
     let wrong = || {
         Error::failed(
             "the number of cells in a row differs from the number of columns in the table",
@@ -94,7 +94,7 @@ fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
             out.push(b',');
         }
         match (kind, cell) {
-            (Kind::Computed, _) | (Kind::RowEnd, b"\\N") => {
+            (LiteralKind::Computed, _) | (LiteralKind::RowEnd, b"\\N") => {
                 out.extend_from_slice(b"DEFAULT");
                 continue;
             }
@@ -102,7 +102,7 @@ fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
                 out.extend_from_slice(b"NULL");
                 continue;
             }
-            (Kind::Number, digits) => {
+            (LiteralKind::Number, digits) => {
                 // In quotes it would be a member's text.
                 if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
                     return Err(Error::failed("a member of an ENUM or SET is not a number"));
@@ -110,8 +110,8 @@ fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
                 out.extend_from_slice(digits);
                 continue;
             }
-            (Kind::Text, _) => out.extend_from_slice(b"_utf8mb4"),
-            (Kind::Quoted | Kind::RowEnd, _) => {}
+            (LiteralKind::Text, _) => out.extend_from_slice(b"_utf8mb4"),
+            (LiteralKind::Quoted | LiteralKind::RowEnd, _) => {}
         }
         out.push(b'\'');
         for piece in cell.split_inclusive(|byte| *byte == b'\'') {

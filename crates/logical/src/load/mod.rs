@@ -48,7 +48,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::options::ConnectOptions;
 use source::Source;
-use state::State;
+use state::LoadState;
 use std::time::Instant;
 
 /// What a load would do.
@@ -144,7 +144,7 @@ pub fn load(
     source.objects.translate(&abilities.table_dialect);
     let resumed = earlier.is_some();
     let state = match earlier {
-        Some(state) => go_on(state, progress),
+        Some(state) => resume(state, progress),
         None => begin(&mut session, &source, request, progress, cancel)?,
     };
     let run = Run {
@@ -171,13 +171,13 @@ pub fn load(
         None => state::taken(&mut session)?.values().map(|one| one.0).sum(),
     };
     if done.failed.is_empty() {
-        State::end(&mut session)?;
+        LoadState::end(&mut session)?;
     }
     Ok(Report {
         resumed,
         tables: source.tables.len() as u64,
         rows,
-        bytes: source.tables.iter().map(source::Table::bytes).sum(),
+        bytes: source.tables.iter().map(source::SourceTable::bytes).sum(),
         coordinates: source.coordinates,
         chunks: source
             .tables
@@ -223,8 +223,8 @@ fn close_anew(options: &ConnectOptions, request: &Request) -> Result<()> {
 ///
 /// Errors: `Usage` when it is this dump's, with other options; `Refused` when another dump's did not
 /// come to its end.
-fn resumed(session: &mut Session, source: &Source, request: &Request) -> Result<Option<State>> {
-    match State::read(session)? {
+fn resumed(session: &mut Session, source: &Source, request: &Request) -> Result<Option<LoadState>> {
+    match LoadState::read(session)? {
         // It was killed when all was done.
         Some(state) if state.id != source.id && state.finished => Ok(None),
         Some(state) if state.id != source.id && state.dump == source.dump => {
@@ -252,7 +252,7 @@ fn resumed(session: &mut Session, source: &Source, request: &Request) -> Result<
 }
 
 /// Says what the run that began said, which alone tried the tables.
-fn go_on(state: State, progress: &dyn Progress) -> State {
+fn resume(state: LoadState, progress: &dyn Progress) -> LoadState {
     progress.note("resuming an earlier run of this load".to_owned());
     for what in &state.lost {
         progress.warn(what.clone());
@@ -267,7 +267,7 @@ fn begin(
     request: &Request,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<State> {
+) -> Result<LoadState> {
     let found = target::in_the_way(session, &source.objects)?;
     if !found.is_empty() && !request.replace {
         return Err(target::refuse(&found));
@@ -282,7 +282,7 @@ fn begin(
         session.run(&target::drop_statement(object))?;
         fail::fail_point!("load::dropped");
     }
-    let state = State::begin(session, source, &request.choices(), lost)?;
+    let state = LoadState::begin(session, source, &request.choices(), lost)?;
     fail::fail_point!("load::begun");
     Ok(state)
 }

@@ -5,15 +5,15 @@ use super::csv::Csv;
 use super::foreign::{self, Found};
 use super::into;
 use super::request::Request;
-use super::source::{Chunk, Packing, Shape, Source, Table, is_transactional, listed};
-use crate::dump::{Format, MANIFEST, Manifest, Place, TableEntry, is_hex};
+use super::source::{Chunk, Packing, Shape, Source, SourceTable, is_transactional, listed};
+use crate::dump::{DumpLocation, Format, MANIFEST, Manifest, TableEntry, is_hex};
 use crate::objects;
 use evenkeel_op::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Reads what `dump` wrote.
-fn own(place: &Place) -> Result<Found> {
+fn own(place: &DumpLocation) -> Result<Found> {
     let (manifest, identity) = Manifest::read_at(place)?;
     let objects = manifest.objects_at(place)?;
     let how = (packing(&manifest)?, manifest.format);
@@ -121,7 +121,7 @@ impl Source {
     }
 }
 
-impl Table {
+impl SourceTable {
     /// Has its rows go into a schema by its new name.
     fn rename(&mut self, names: &BTreeMap<String, String>) {
         for chunk in &mut self.chunks {
@@ -148,11 +148,11 @@ fn packing(manifest: &Manifest) -> Result<Packing> {
 }
 
 fn table(
-    place: &Place,
+    place: &DumpLocation,
     entry: &TableEntry,
     (packing, format): (Packing, Format),
     number: &mut u64,
-) -> Table {
+) -> SourceTable {
     let shape = match format {
         Format::Tab => Shape::Tab,
         Format::Sql => Shape::Statements,
@@ -171,8 +171,8 @@ fn table(
         Chunk {
             number: *number,
             path: match place {
-                Place::Directory(dir) => dir.join(&chunk.file),
-                Place::Store(_) => PathBuf::from(&chunk.file),
+                DumpLocation::Directory(dir) => dir.join(&chunk.file),
+                DumpLocation::Store(_) => PathBuf::from(&chunk.file),
             },
             place: place.clone(),
             rows: Some(chunk.rows),
@@ -183,7 +183,7 @@ fn table(
             shape: shape.clone(),
         }
     });
-    Table {
+    SourceTable {
         chunks: chunks.collect(),
         schema: entry.schema.clone(),
         name: entry.name.clone(),

@@ -1,13 +1,13 @@
 //! Who loads what: a connection has a table for itself while there are enough of them, and takes its
 //! chunks in the order of the key.
 
-use super::source::{Chunk, Table};
+use super::source::{Chunk, SourceTable};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A table with what is left of it.
 struct Left<'a> {
-    table: &'a Table,
+    table: &'a SourceTable,
     chunks: VecDeque<&'a Chunk>,
     workers: usize,
 }
@@ -21,13 +21,13 @@ pub(super) struct Queue<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Claim<'a> {
     pub(super) at: usize,
-    pub(super) table: &'a Table,
+    pub(super) table: &'a SourceTable,
     pub(super) chunk: &'a Chunk,
 }
 
 impl<'a> Queue<'a> {
     /// Lines up what is not done yet.
-    pub(super) fn new(tables: &'a [Table], done: &BTreeSet<u64>) -> Self {
+    pub(super) fn new(tables: &'a [SourceTable], done: &BTreeSet<u64>) -> Self {
         let left = tables.iter().map(|table| Left {
             table,
             chunks: table
@@ -87,7 +87,7 @@ mod tests {
     use super::super::source::{Packing, Shape};
     use super::*;
 
-    fn table(name: &str, transactional: bool, numbers: &[u64]) -> Table {
+    fn table(name: &str, transactional: bool, numbers: &[u64]) -> SourceTable {
         let chunk = |number: &u64| Chunk {
             number: *number,
             path: name.into(),
@@ -99,7 +99,7 @@ mod tests {
             packing: Packing::None,
             shape: Shape::Tab,
         };
-        Table {
+        SourceTable {
             schema: "s".to_owned(),
             name: name.to_owned(),
             transactional,

@@ -1,7 +1,7 @@
 //! What to load, and how.
 
-use crate::dump::Place;
-use crate::objects::{self, Definer, Kind};
+use crate::dump::DumpLocation;
+use crate::objects::{self, Definer, SchemaObjectKind};
 use evenkeel_repository::store::Store;
 use regex::Regex;
 use std::path::PathBuf;
@@ -34,8 +34,8 @@ pub struct Request {
     pub include: Vec<Regex>,
     /// Not those of which one of these matches `schema.object`.
     pub exclude: Vec<Regex>,
-    /// Not these kinds; routines are [`Kind::Procedure`].
-    pub skip: Vec<Kind>,
+    /// Not these kinds; routines are [`SchemaObjectKind::Procedure`].
+    pub skip: Vec<SchemaObjectKind>,
     /// Users and roles too.
     pub accounts: bool,
     /// Schemas with the names that they get.
@@ -83,10 +83,10 @@ impl Request {
 
 impl Request {
     /// Returns where the dump is.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> DumpLocation {
         match &self.store {
-            Some(store) => Place::Store(store.clone()),
-            None => Place::Directory(self.input.clone()),
+            Some(store) => DumpLocation::Store(store.clone()),
+            None => DumpLocation::Directory(self.input.clone()),
         }
     }
 
@@ -109,7 +109,7 @@ impl Request {
         }
         let valued = all.iter().map(|(flag, value)| format!("{flag} '{value}'"));
         let skipped = self.skip.iter().map(|kind| match kind {
-            Kind::Procedure => "--no-routines".to_owned(),
+            SchemaObjectKind::Procedure => "--no-routines".to_owned(),
             other => format!("--no-{}s", other.sql().to_lowercase()),
         });
         let users = self.accounts.then(|| "--users".to_owned());

@@ -5,8 +5,8 @@ use super::chunk::{ChunkReader, check};
 use super::insert::{self, is_text_only};
 use super::queue::{Claim, Queue};
 use super::request::{Method, Request};
-use super::source::{Chunk, Shape, Source, Table};
-use super::state::{self, State, note_chunk, note_taken};
+use super::source::{Chunk, Shape, Source, SourceTable};
+use super::state::{self, LoadState, note_chunk, note_taken};
 use super::target::{self, Way};
 use super::warned::{ErrorValues, clean};
 use crate::dump::{RowTime, count};
@@ -48,7 +48,7 @@ pub(super) fn load(
     session: &mut Session,
     (options, request): (&ConnectOptions, &Request),
     source: &Source,
-    state: &State,
+    state: &LoadState,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<u64> {
@@ -124,7 +124,7 @@ fn way(
 fn empty_what_began(
     session: &mut Session,
     source: &Source,
-    state: &State,
+    state: &LoadState,
 ) -> Result<BTreeSet<u64>> {
     let mut done = state.chunks.clone();
     if state.phases.is_empty() {
@@ -176,12 +176,12 @@ pub(super) fn missing(source: &Source, taken: &BTreeMap<u64, (u64, String)>) -> 
     all
 }
 
-fn quoted(table: &Table) -> String {
+fn quoted(table: &SourceTable) -> String {
     format!("{}.{}", quote_name(&table.schema), quote_name(&table.name))
 }
 
 /// Returns the statement that loads tab-separated rows of a table.
-fn load_statement(table: &Table) -> String {
+fn load_statement(table: &SourceTable) -> String {
     let (mut targets, mut sets) = (Vec::new(), Vec::new());
     for column in &table.columns {
         let name = quote_name(&column.name);
@@ -252,7 +252,7 @@ impl Shared<'_> {
                 _ => "SET NAMES binary",
             })?;
             self.is_alone(&mut connection)?;
-            self.patiently(&mut connection, claim)
+            self.with_waits(&mut connection, claim)
                 .context(|| format!("failed to load {}", claim.table.shown()))?;
             self.chunks.fetch_add(1, Ordering::Relaxed);
             fail::fail_point!("load::chunk");
@@ -277,7 +277,7 @@ impl Shared<'_> {
     }
 
     /// Loads a chunk; one that lost to another transaction is tried again.
-    fn patiently(&self, connection: &mut Connection, claim: Claim<'_>) -> Result<()> {
+    fn with_waits(&self, connection: &mut Connection, claim: Claim<'_>) -> Result<()> {
         if !claim.table.transactional {
             return self.without_transaction(connection, claim);
         }
@@ -341,7 +341,7 @@ impl Shared<'_> {
     }
 
     /// Notes all chunks of a table without transactions, once its rows are counted.
-    fn note_all(&self, connection: &mut Connection, table: &Table) -> Result<()> {
+    fn note_all(&self, connection: &mut Connection, table: &SourceTable) -> Result<()> {
         let taken = self.taken();
         let of_chunk = |chunk: &Chunk| taken.get(&chunk.number).cloned().unwrap_or_default();
         let came: u64 = table.chunks.iter().map(|one| of_chunk(one).0).sum();
@@ -370,7 +370,7 @@ impl Shared<'_> {
     fn send(
         &self,
         connection: &mut Connection,
-        table: &Table,
+        table: &SourceTable,
         chunk: &Chunk,
         from: &mut dyn Read,
     ) -> Result<u64> {
@@ -386,14 +386,14 @@ impl Shared<'_> {
         Ok(done.affected)
     }
 
-    fn error_values(&self, table: &Table) -> ErrorValues {
+    fn error_values(&self, table: &SourceTable) -> ErrorValues {
         ErrorValues::of(table, self.source.described(table))
     }
 
     fn insert_rows(
         &self,
         connection: &mut Connection,
-        table: &Table,
+        table: &SourceTable,
         shape: &Shape,
         from: &mut dyn Read,
     ) -> Result<u64> {
@@ -418,7 +418,7 @@ impl Shared<'_> {
     fn rows(
         &self,
         connection: &mut Connection,
-        table: &Table,
+        table: &SourceTable,
         chunk: &Chunk,
     ) -> Result<(u64, String)> {
         let mut counted = Counted {

@@ -4,8 +4,8 @@
 //! reads was written by other programs, which say less.
 
 use super::csv::Csv;
-use crate::dump::{ColumnEntry, Place};
-use crate::objects::{self, Kind, ObjectName, Objects};
+use crate::dump::{ColumnEntry, DumpLocation};
+use crate::objects::{self, ObjectName, Objects, SchemaObjectKind};
 use evenkeel_server::connect::quote_name;
 use evenkeel_server::coordinates::Coordinates;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub(super) struct Chunk {
     /// Where it is, in `place`.
     pub(super) path: PathBuf,
     /// The dump's own place; paths of directories are whole and need none.
-    pub(super) place: Place,
+    pub(super) place: DumpLocation,
     /// Rows in it.
     pub(super) rows: Option<u64>,
     /// Bytes before they were packed.
@@ -73,7 +73,7 @@ impl Chunk {
 
 /// A table with rows.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct SourceTable {
     pub(super) schema: String,
     pub(super) name: String,
     /// Rows that did not commit are not there.
@@ -86,7 +86,7 @@ pub(super) struct Table {
     pub(super) chunks: Vec<Chunk>,
 }
 
-impl Table {
+impl SourceTable {
     /// Returns the name for people.
     pub(super) fn shown(&self) -> String {
         format!("{}.{}", self.schema, self.name)
@@ -125,7 +125,7 @@ pub(super) struct Source {
     /// What the user has to deal with.
     pub(super) warnings: Vec<String>,
     /// The largest first.
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<SourceTable>,
     /// Which point in time of the binary log it shows.
     pub(super) coordinates: Coordinates,
     /// Another program wrote it.
@@ -137,11 +137,11 @@ pub(super) struct Source {
 impl Source {
     /// Returns whether old rows of system-versioned tables must be loaded.
     pub(super) fn has_history(&self) -> bool {
-        self.tables.iter().any(Table::has_history)
+        self.tables.iter().any(SourceTable::has_history)
     }
 
     /// Returns a table as it was made.
-    pub(super) fn described(&self, table: &Table) -> Option<&objects::Table> {
+    pub(super) fn described(&self, table: &SourceTable) -> Option<&objects::TableObject> {
         let databases = self.objects.databases.iter();
         let mut of_schema = databases.filter(|one| one.name == table.schema);
         of_schema.find_map(|one| one.tables.iter().find(|it| it.name == table.name))
@@ -184,7 +184,7 @@ pub(super) fn names(objects: &Objects) -> Vec<ObjectName> {
         database
             .views
             .iter()
-            .for_each(|one| add(Kind::View, &one.program.name));
+            .for_each(|one| add(SchemaObjectKind::View, &one.program.name));
         database
             .routines
             .iter()
@@ -196,11 +196,11 @@ pub(super) fn names(objects: &Objects) -> Vec<ObjectName> {
         database
             .tables
             .iter()
-            .for_each(|one| add(Kind::Table, &one.name));
+            .for_each(|one| add(SchemaObjectKind::Table, &one.name));
         database
             .sequences
             .iter()
-            .for_each(|one| add(Kind::Sequence, &one.name));
+            .for_each(|one| add(SchemaObjectKind::Sequence, &one.name));
     }
     all
 }

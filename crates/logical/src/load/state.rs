@@ -17,7 +17,7 @@ const VERSION: &str = "4";
 
 /// What an earlier run noted.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct LoadState {
     /// The load that it belongs to.
     pub(super) id: String,
     /// The dump, however it is loaded.
@@ -75,7 +75,7 @@ pub(super) fn phase_name(phase: Phase) -> String {
     format!("{phase:?}")
 }
 
-impl State {
+impl LoadState {
     /// Reads what an earlier run left; `None` when there is nothing.
     pub(super) fn read(session: &mut Session) -> Result<Option<Self>> {
         let there = session.value(&format!(

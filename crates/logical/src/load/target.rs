@@ -4,7 +4,7 @@ use super::request::{Method, Request};
 use super::source::{listed, names};
 use super::state;
 use crate::dump::end_of_time;
-use crate::objects::{Kind, ObjectName, Objects};
+use crate::objects::{ObjectName, Objects, SchemaObjectKind};
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_server::connect::{Session, quote, quote_name};
 use evenkeel_server::options::ConnectOptions;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// What every session is set to: it may be idle for days while others work, and waits for locks of
 /// its fellows as long as they work.
-const PATIENT: [&str; 3] = [
+const WAIT_FOR_LOCKS: [&str; 3] = [
     "SET SESSION wait_timeout = 2147483, net_read_timeout = 3600, net_write_timeout = 3600",
     "SET SESSION innodb_lock_wait_timeout = 3600, lock_wait_timeout = 86400",
     // Rows may be older than a CHECK that they do not meet.
@@ -34,7 +34,7 @@ const NO_BINLOG: &str = "SET SESSION sql_log_bin = 0";
 /// Errors: those of the connection; `Refused` where the binary log cannot be left out.
 pub(super) fn session(options: &ConnectOptions, request: &Request) -> Result<Session> {
     let mut session = Session::open(options)?;
-    for sql in PATIENT {
+    for sql in WAIT_FOR_LOCKS {
         session.run(sql)?;
     }
     if !request.binlog {
@@ -51,7 +51,7 @@ pub(super) fn connection(
     cancel: &Cancel,
 ) -> Result<Connection> {
     let mut connection = Connection::open(options, cancel)?;
-    for sql in PATIENT {
+    for sql in WAIT_FOR_LOCKS {
         connection.run(sql)?;
     }
     connection.run(ROWS)?;
@@ -84,8 +84,8 @@ pub(super) fn in_the_way(session: &mut Session, objects: &Objects) -> Result<Vec
         return Ok(Vec::new());
     }
     let list = databases.join(", ");
-    let space = |kind: Kind| match kind {
-        Kind::View | Kind::Sequence => Kind::Table,
+    let space = |kind: SchemaObjectKind| match kind {
+        SchemaObjectKind::View | SchemaObjectKind::Sequence => SchemaObjectKind::Table,
         other => other,
     };
     let wanted: BTreeSet<ObjectName> = names(objects)
@@ -131,19 +131,19 @@ pub(super) fn in_the_way(session: &mut Session, objects: &Objects) -> Result<Vec
 }
 
 /// Returns what the server's lists mean by a word.
-fn kind_of(word: &str) -> Kind {
-    const NAMED: [Kind; 7] = [
-        Kind::View,
-        Kind::Sequence,
-        Kind::Procedure,
-        Kind::Function,
-        Kind::Package,
-        Kind::PackageBody,
-        Kind::Event,
+fn kind_of(word: &str) -> SchemaObjectKind {
+    const NAMED: [SchemaObjectKind; 7] = [
+        SchemaObjectKind::View,
+        SchemaObjectKind::Sequence,
+        SchemaObjectKind::Procedure,
+        SchemaObjectKind::Function,
+        SchemaObjectKind::Package,
+        SchemaObjectKind::PackageBody,
+        SchemaObjectKind::Event,
     ];
     let named = NAMED.into_iter().find(|kind| kind.sql() == word);
     // BASE TABLE, SYSTEM VERSIONED
-    named.unwrap_or(Kind::Table)
+    named.unwrap_or(SchemaObjectKind::Table)
 }
 
 /// Returns the error for what is in the way.

@@ -4,7 +4,7 @@
 
 use super::chunk::{ChunkReader, check};
 use super::request::Request;
-use super::source::{Chunk, Source, Table};
+use super::source::{Chunk, Source, SourceTable};
 use super::target;
 use crate::dump::{Sum, count};
 use evenkeel_op::workers::all_joined;
@@ -28,7 +28,7 @@ pub(super) fn differences(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Vec<String>> {
-    let bytes = source.tables.iter().map(Table::bytes).sum();
+    let bytes = source.tables.iter().map(SourceTable::bytes).sum();
     progress.phase("verifying rows", Some(bytes), Unit::Bytes);
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
@@ -46,12 +46,12 @@ pub(super) fn differences(
                     let there =
                         Sum::of_server(&mut connection, &table.schema, described, &table.columns)
                             .context(|| format!("failed to verify {}", table.shown()))?;
-                    told(table, here.rows, there.rows, here == there)
+                    reported(table, here.rows, there.rows, here == there)
                 }
                 false => {
                     let there = count(&mut connection, &table.from())?;
                     let came = files_are_the_same(table, taken)?;
-                    told(table, table.rows.unwrap_or(came), there, true)
+                    reported(table, table.rows.unwrap_or(came), there, true)
                 }
             };
             found
@@ -74,7 +74,7 @@ pub(super) fn differences(
     Ok(found)
 }
 
-fn told(table: &Table, here: u64, there: u64, same: bool) -> Option<String> {
+fn reported(table: &SourceTable, here: u64, there: u64, same: bool) -> Option<String> {
     let shown = table.shown();
     match (here == there, same) {
         (true, true) => None,
@@ -90,7 +90,7 @@ fn told(table: &Table, here: u64, there: u64, same: bool) -> Option<String> {
 
 /// Reads files of other programs again: they have to be what they were when they were loaded. Returns
 /// how many rows came in with them.
-fn files_are_the_same(table: &Table, taken: &BTreeMap<u64, (u64, String)>) -> Result<u64> {
+fn files_are_the_same(table: &SourceTable, taken: &BTreeMap<u64, (u64, String)>) -> Result<u64> {
     let mut rows = 0;
     for chunk in table.chunks.iter().filter(|chunk| chunk.rows.is_none()) {
         let Some((came, hash)) = taken.get(&chunk.number) else {
@@ -107,7 +107,7 @@ fn files_are_the_same(table: &Table, taken: &BTreeMap<u64, (u64, String)>) -> Re
     Ok(rows)
 }
 
-fn of_files(table: &Table, cancel: &Cancel) -> Result<Sum> {
+fn of_files(table: &SourceTable, cancel: &Cancel) -> Result<Sum> {
     let mut all = Sum::default();
     for chunk in &table.chunks {
         cancel.check()?;

@@ -2,9 +2,9 @@
 //! value back as it was, and warns of each. To tell these warnings from others, they are counted in what is
 //! sent.
 
-use super::source::Table;
+use super::source::SourceTable;
 use crate::dump::{ColumnEntry, has_empty_member};
-use crate::objects::text::{Kind as TokenKind, Token, all_tokens, name_of};
+use crate::objects::text::{Token, TokenKind, all_tokens, name_of};
 use crate::objects::{self, Generated};
 use evenkeel_op::{Error, Result};
 use evenkeel_wire::Connection;
@@ -29,7 +29,7 @@ pub(super) struct ErrorValues {
 
 impl ErrorValues {
     /// Of a table of `dump`, or of another program's, of which only the definition is known.
-    pub(super) fn of(table: &Table, described: Option<&objects::Table>) -> Self {
+    pub(super) fn of(table: &SourceTable, described: Option<&objects::TableObject>) -> Self {
         if !table.columns.is_empty() {
             return Self::of_entries(&table.columns);
         }

@@ -1,7 +1,7 @@
 //! Which collations objects name, and others in their place: flavours do not have the same ones.
 
 use super::text::all_tokens;
-use super::{Kind, ObjectName, Objects, Program};
+use super::{ObjectName, Objects, Program, SchemaObjectKind};
 
 impl Objects {
     /// Returns the collations that schemas and tables name, and those that programs were made under,
@@ -18,10 +18,14 @@ impl Objects {
                 };
                 all.push((object, collation));
             };
-            add(Kind::Database, &database.name, database.collation.clone());
+            add(
+                SchemaObjectKind::Database,
+                &database.name,
+                database.collation.clone(),
+            );
             for table in &database.tables {
                 for collation in named(&table.create) {
-                    add(Kind::Table, &table.name, collation);
+                    add(SchemaObjectKind::Table, &table.name, collation);
                 }
             }
             let views = database.views.iter().map(|view| &view.program);

@@ -1,7 +1,7 @@
 //! Whether two servers have the same objects.
 
-use super::text::{Kind as TokenKind, Token, all_tokens};
-use super::{Database, Kind, ObjectName, Objects, Program};
+use super::text::{Token, TokenKind, all_tokens};
+use super::{Database, ObjectName, Objects, Program, SchemaObjectKind};
 use std::collections::BTreeMap;
 
 /// How close texts have to be.
@@ -47,7 +47,7 @@ fn texts(objects: &Objects, closeness: Closeness) -> BTreeMap<ObjectName, String
         let create = normal(&one.create, closeness);
         all.insert(
             ObjectName {
-                kind: Kind::Account,
+                kind: SchemaObjectKind::Account,
                 database: String::new(),
                 name: one.account.to_string(),
             },
@@ -58,7 +58,7 @@ fn texts(objects: &Objects, closeness: Closeness) -> BTreeMap<ObjectName, String
 }
 
 fn of_database(database: &Database, closeness: Closeness, all: &mut BTreeMap<ObjectName, String>) {
-    let mut add = |kind: Kind, name: &str, text: String| {
+    let mut add = |kind: SchemaObjectKind, name: &str, text: String| {
         let name = ObjectName {
             kind,
             database: database.name.clone(),
@@ -75,7 +75,7 @@ fn of_database(database: &Database, closeness: Closeness, all: &mut BTreeMap<Obj
         ..
     } = database;
     add(
-        Kind::Database,
+        SchemaObjectKind::Database,
         name,
         format!(
             "{} {collation} {comment} {encrypted}",
@@ -85,19 +85,23 @@ fn of_database(database: &Database, closeness: Closeness, all: &mut BTreeMap<Obj
     for one in &database.sequences {
         let text = String::from_utf8_lossy(&one.create);
         let (next, cycle) = (&one.next_value, &one.cycle_count);
-        add(Kind::Sequence, &one.name, format!("{text} {next} {cycle}"));
+        add(
+            SchemaObjectKind::Sequence,
+            &one.name,
+            format!("{text} {next} {cycle}"),
+        );
     }
     for one in &database.tables {
         let text = normal(&one.create, closeness);
         add(
-            Kind::Table,
+            SchemaObjectKind::Table,
             &one.name,
             format!("{text} {:?}", one.histograms),
         );
     }
     for one in &database.views {
         add(
-            Kind::View,
+            SchemaObjectKind::View,
             &one.program.name,
             program(&one.program, closeness),
         );

@@ -33,7 +33,7 @@ use std::fmt;
 /// What sort of object it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum SchemaObjectKind {
     /// A schema.
     Database,
     /// A sequence of MariaDB.
@@ -58,7 +58,7 @@ pub enum Kind {
     Account,
 }
 
-impl Kind {
+impl SchemaObjectKind {
     /// Returns the words that name this kind in SQL.
     #[must_use]
     pub fn sql(self) -> &'static str {
@@ -82,7 +82,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectName {
     /// What it is.
-    pub kind: Kind,
+    pub kind: SchemaObjectKind,
     /// Its schema; empty for accounts, and the name itself for schemas.
     pub database: String,
     /// Its name.
@@ -94,7 +94,9 @@ impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind.sql().to_lowercase();
         match self.kind {
-            Kind::Database | Kind::Account => write!(f, "{kind} {}", self.name),
+            SchemaObjectKind::Database | SchemaObjectKind::Account => {
+                write!(f, "{kind} {}", self.name)
+            }
             _ => write!(f, "{kind} {}.{}", self.database, self.name),
         }
     }
@@ -158,7 +160,7 @@ pub struct Database {
     /// Sequences, by name.
     pub sequences: Vec<Sequence>,
     /// Tables, by name.
-    pub tables: Vec<Table>,
+    pub tables: Vec<TableObject>,
     /// Views, by name.
     pub views: Vec<View>,
     /// Routines, by kind and name; a package's interface before its body.
@@ -185,7 +187,7 @@ pub struct Sequence {
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Table {
+pub struct TableObject {
     /// Its name.
     pub name: String,
     /// Its engine.
@@ -211,7 +213,7 @@ pub struct Table {
     pub histograms: Vec<Histogram>,
 }
 
-impl Table {
+impl TableObject {
     /// Returns whether its rows are its own; else they are those of other tables or servers, or it
     /// has none, and they are not to be dumped.
     #[must_use]
@@ -305,7 +307,7 @@ pub struct View {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// What it is.
-    pub kind: Kind,
+    pub kind: SchemaObjectKind,
     /// Its name.
     pub name: String,
     /// The table of a trigger.

@@ -1,7 +1,7 @@
 //! In which order views can be made.
 
 use super::text::mentions;
-use super::{Database, Kind, View};
+use super::{Database, SchemaObjectKind, View};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A view with its schema.
@@ -37,7 +37,12 @@ pub(super) fn view_order(databases: &[Database], grants: bool) -> ViewOrder<'_> 
         .iter()
         .flat_map(|database| {
             let routines = database.routines.iter();
-            let called = routines.filter(|one| matches!(one.kind, Kind::Function | Kind::Package));
+            let called = routines.filter(|one| {
+                matches!(
+                    one.kind,
+                    SchemaObjectKind::Function | SchemaObjectKind::Package
+                )
+            });
             called.map(move |one| key(&database.name, &one.name))
         })
         .collect();
@@ -98,33 +103,33 @@ fn meant(database: &Database, view: &View) -> BTreeSet<(String, String)> {
 /// because a circle runs through them.
 fn sorted(needs: &[Vec<usize>]) -> (Vec<usize>, BTreeSet<usize>) {
     #[derive(Clone, Copy, PartialEq)]
-    enum State {
+    enum Visited {
         New,
         Open,
         Done,
     }
-    let mut states = vec![State::New; needs.len()];
+    let mut states = vec![Visited::New; needs.len()];
     let (mut order, mut circular) = (Vec::new(), BTreeSet::new());
     for start in 0..needs.len() {
-        if states[start] != State::New {
+        if states[start] != Visited::New {
             continue;
         }
-        states[start] = State::Open;
+        states[start] = Visited::Open;
         let mut path = vec![(start, 0)];
         while let Some((at, next)) = path.pop() {
             let Some(&other) = needs[at].get(next) else {
-                states[at] = State::Done;
+                states[at] = Visited::Done;
                 order.push(at);
                 continue;
             };
             path.push((at, next + 1));
             match states[other] {
-                State::New => {
-                    states[other] = State::Open;
+                Visited::New => {
+                    states[other] = Visited::Open;
                     path.push((other, 0));
                 }
-                State::Open => drop(circular.insert(other)),
-                State::Done => {}
+                Visited::Open => drop(circular.insert(other)),
+                Visited::Done => {}
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Schemas that are called otherwise where they are made than where they come from.
 
 use super::text::{About, Doubt, Names, renamed};
-use super::{Database, Kind, ObjectName, Objects, Program};
+use super::{Database, ObjectName, Objects, Program, SchemaObjectKind};
 use evenkeel_sql::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ impl Objects {
             new: new.clone(),
             all: self.databases.iter().map(|one| one.name.clone()).collect(),
         };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for database in &mut self.databases {
-            of_database(database, &names, &mut told);
+            of_database(database, &names, &mut reported);
             if let Some(new) = names.new.get(&database.name) {
                 database.name.clone_from(new);
             }
         }
-        told
+        reported
     }
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn in_statement(sql: &str, new: &BTreeMap<String, String>) -> String 
         all: BTreeSet::new(),
     };
     let about = About {
-        kind: Kind::Table,
+        kind: SchemaObjectKind::Table,
         name: "",
         mode: Mode::default(),
         qualifiers: &BTreeSet::new(),
@@ -40,37 +40,43 @@ pub(crate) fn in_statement(sql: &str, new: &BTreeMap<String, String>) -> String 
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn of_database(database: &mut Database, names: &Names, told: &mut Vec<String>) {
+fn of_database(database: &mut Database, names: &Names, reported: &mut Vec<String>) {
     let home = database.name.clone();
     let called = names.new.get(&home).unwrap_or(&home).clone();
     let packages = database.routines.iter();
-    let packages = packages.filter(|one| matches!(one.kind, Kind::Package | Kind::PackageBody));
+    let packages = packages.filter(|one| {
+        matches!(
+            one.kind,
+            SchemaObjectKind::Package | SchemaObjectKind::PackageBody
+        )
+    });
     let sequences = database.sequences.iter().map(|one| one.name.clone());
     let qualifiers: BTreeSet<String> = packages
         .map(|one| one.name.clone())
         .chain(sequences)
         .collect();
-    let mut exchange = |create: &mut Vec<u8>, kind: Kind, name: &str, sql_mode: &str| {
-        let about = About {
-            kind,
-            name,
-            mode: Mode::of(sql_mode),
-            qualifiers: &qualifiers,
+    let mut exchange =
+        |create: &mut Vec<u8>, kind: SchemaObjectKind, name: &str, sql_mode: &str| {
+            let about = About {
+                kind,
+                name,
+                mode: Mode::of(sql_mode),
+                qualifiers: &qualifiers,
+            };
+            let (text, doubts) = renamed(create, about, names);
+            *create = text;
+            let object = ObjectName {
+                kind,
+                database: called.clone(),
+                name: name.to_owned(),
+            };
+            reported.extend(doubts.iter().map(|doubt| sentence(&object, doubt)));
         };
-        let (text, doubts) = renamed(create, about, names);
-        *create = text;
-        let object = ObjectName {
-            kind,
-            database: called.clone(),
-            name: name.to_owned(),
-        };
-        told.extend(doubts.iter().map(|doubt| sentence(&object, doubt)));
-    };
     for one in &mut database.sequences {
-        exchange(&mut one.create, Kind::Sequence, &one.name, "");
+        exchange(&mut one.create, SchemaObjectKind::Sequence, &one.name, "");
     }
     for one in &mut database.tables {
-        exchange(&mut one.create, Kind::Table, &one.name, "");
+        exchange(&mut one.create, SchemaObjectKind::Table, &one.name, "");
     }
     let mut program = |one: &mut Program| {
         let mode = one.sql_mode.clone().unwrap_or_default();

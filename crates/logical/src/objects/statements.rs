@@ -2,7 +2,7 @@
 
 use super::order::{ViewOrder, view_order};
 use super::text::{event_parts, or_replace, split_table, with_definer, without_directories};
-use super::{Database, Definer, Kind, ObjectName, Objects, Program, Table, View};
+use super::{Database, Definer, ObjectName, Objects, Program, SchemaObjectKind, TableObject, View};
 use evenkeel_server::connect::{quote, quote_name};
 
 /// The steps of making a server's objects, in order.
@@ -190,7 +190,7 @@ impl Objects {
             let name = one.account.to_string();
             made.extend(texts.iter().map(|text| Statement {
                 database: None,
-                ..statement(phase, Kind::Account, "", &name, text.clone())
+                ..statement(phase, SchemaObjectKind::Account, "", &name, text.clone())
             }));
         }
     }
@@ -203,7 +203,13 @@ impl Objects {
         if phase == Phase::ViewPlaceholders {
             made.extend(placeholders.iter().map(|(database, view)| {
                 let sql = placeholder(view).into_bytes();
-                statement(phase, Kind::View, &database.name, &view.program.name, sql)
+                statement(
+                    phase,
+                    SchemaObjectKind::View,
+                    &database.name,
+                    &view.program.name,
+                    sql,
+                )
             }));
             return;
         }
@@ -221,7 +227,13 @@ impl Objects {
             made.push(Statement {
                 settings: Settings::of(&program),
                 broken: view.broken.clone(),
-                ..statement(phase, Kind::View, &database.name, &program.name, sql)
+                ..statement(
+                    phase,
+                    SchemaObjectKind::View,
+                    &database.name,
+                    &program.name,
+                    sql,
+                )
             });
         }
     }
@@ -244,7 +256,7 @@ fn of_database(database: &Database, phase: Phase, how: &Rendering, made: &mut Ve
             database: None,
             ..statement(
                 phase,
-                Kind::Database,
+                SchemaObjectKind::Database,
                 &database.name,
                 &database.name,
                 schema(database, how),
@@ -258,7 +270,7 @@ fn of_database(database: &Database, phase: Phase, how: &Rendering, made: &mut Ve
                 for sql in [one.create.clone(), value.into_bytes()] {
                     made.push(statement(
                         phase,
-                        Kind::Sequence,
+                        SchemaObjectKind::Sequence,
                         &database.name,
                         &one.name,
                         sql,
@@ -278,7 +290,13 @@ fn of_database(database: &Database, phase: Phase, how: &Rendering, made: &mut Ve
     }
 }
 
-fn statement(phase: Phase, kind: Kind, database: &str, name: &str, sql: Vec<u8>) -> Statement {
+fn statement(
+    phase: Phase,
+    kind: SchemaObjectKind,
+    database: &str,
+    name: &str,
+    sql: Vec<u8>,
+) -> Statement {
     Statement {
         phase,
         object: ObjectName {
@@ -320,7 +338,7 @@ fn schema(database: &Database, how: &Rendering) -> Vec<u8> {
 
 fn of_table(
     database: &Database,
-    table: &Table,
+    table: &TableObject,
     phase: Phase,
     how: &Rendering,
     made: &mut Vec<Statement>,
@@ -356,7 +374,13 @@ fn of_table(
             explicit_timestamps: explicit,
             ..Settings::default()
         },
-        ..statement(phase, Kind::Table, &database.name, &table.name, sql)
+        ..statement(
+            phase,
+            SchemaObjectKind::Table,
+            &database.name,
+            &table.name,
+            sql,
+        )
     }));
 }
 
@@ -376,7 +400,7 @@ fn programs(
         );
         statement(
             phase,
-            Kind::Database,
+            SchemaObjectKind::Database,
             &database.name,
             &database.name,
             sql.into_bytes(),

@@ -19,12 +19,12 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<DelayQueue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct DelayQueue {
     /// By when it is due, and by number: two may be due at once.
     waiting: BTreeMap<(Instant, u64), Answer>,
     next: u64,
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl Shared {
-    fn held(&self) -> MutexGuard<'_, State> {
+    fn held(&self) -> MutexGuard<'_, DelayQueue> {
         // A thread that panicked has given its answer away first.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

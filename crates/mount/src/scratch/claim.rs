@@ -30,7 +30,7 @@ pub struct Owner {
 
 /// How far a scratch got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScratchState {
     /// Files are being laid out.
     Making,
     /// It is shown, or was when its process was killed.
@@ -41,11 +41,11 @@ enum State {
     Settling,
 }
 
-const STATES: [(State, &str); 4] = [
-    (State::Making, "making"),
-    (State::Shown, "shown"),
-    (State::Rests, "rests"),
-    (State::Settling, "settling"),
+const STATES: [(ScratchState, &str); 4] = [
+    (ScratchState::Making, "making"),
+    (ScratchState::Shown, "shown"),
+    (ScratchState::Rests, "rests"),
+    (ScratchState::Settling, "settling"),
 ];
 
 /// A scratch directory that is ours alone.
@@ -87,11 +87,11 @@ impl Scratch {
         let lock = take_lock(&control)?;
         let found = read_marker(&control);
         let resumed = match &found {
-            Some((_, State::Settling, _)) => {
+            Some((_, ScratchState::Settling, _)) => {
                 settle_files(&dir, &control)?;
                 return Err(full_already(&dir));
             }
-            Some((was, state, boot)) if was.kept && *state != State::Making => {
+            Some((was, state, boot)) if was.kept && *state != ScratchState::Making => {
                 refuse_others(&dir, was, &owner, *state, boot)?;
                 true
             }
@@ -122,11 +122,11 @@ impl Scratch {
         };
         Ok(match resumed {
             true => {
-                scratch.mark(State::Shown)?;
+                scratch.mark(ScratchState::Shown)?;
                 Claim::Resumed(scratch)
             }
             false => {
-                scratch.mark(State::Making)?;
+                scratch.mark(ScratchState::Making)?;
                 Claim::Fresh(scratch)
             }
         })
@@ -180,14 +180,14 @@ impl Scratch {
 
     /// Says that all files are laid out: from now on what is in them may be precious.
     pub fn ready(&self) -> Result<()> {
-        self.mark(State::Shown)
+        self.mark(ScratchState::Shown)
     }
 
     /// Puts it away: throws it away, or keeps it until it is claimed again.
     pub fn put_away(self) -> Result<()> {
         if self.owner.kept {
             sync(&self.dir)?;
-            return self.mark(State::Rests);
+            return self.mark(ScratchState::Rests);
         }
         remove_control(&self.dir, &self.control())?;
         // A directory that was there before, or that holds anything else, stays.
@@ -198,11 +198,11 @@ impl Scratch {
     /// Makes a scratch that is whole an ordinary directory: its files move up, `data` last.
     pub fn settle(self) -> Result<()> {
         sync(&self.dir)?;
-        self.mark(State::Settling)?;
+        self.mark(ScratchState::Settling)?;
         settle_files(&self.dir, &self.control())
     }
 
-    fn mark(&self, state: State) -> Result<()> {
+    fn mark(&self, state: ScratchState) -> Result<()> {
         let Owner { of, kept } = &self.owner;
         let name = STATES.iter().find(|(one, _)| *one == state);
         let name = name.map_or("", |(_, name)| name);
@@ -219,7 +219,7 @@ impl Scratch {
     }
 }
 
-fn read_marker(control: &Path) -> Option<(Owner, State, String)> {
+fn read_marker(control: &Path) -> Option<(Owner, ScratchState, String)> {
     let text = fs::read_to_string(control.join("marker")).ok()?;
     let mut lines = text.lines();
     if lines.next()? != TITLE {
@@ -268,7 +268,13 @@ fn refuse_strangers(dir: &Path) -> Result<()> {
 }
 
 /// What somebody wrote into a scratch that should be kept is not thrown away because of another.
-fn refuse_others(dir: &Path, was: &Owner, now: &Owner, state: State, boot: &str) -> Result<()> {
+fn refuse_others(
+    dir: &Path,
+    was: &Owner,
+    now: &Owner,
+    state: ScratchState,
+    boot: &str,
+) -> Result<()> {
     let place = dir.display();
     let away = format!("if it is not needed any more: rm -r {place}");
     if was.of != now.of || !now.kept {
@@ -279,7 +285,7 @@ fn refuse_others(dir: &Path, was: &Owner, now: &Owner, state: State, boot: &str)
         .hint("name another scratch directory, or mount that one again with the same options")
         .hint(away));
     }
-    if state != State::Rests && boot != boot_id().unwrap_or_default() {
+    if state != ScratchState::Rests && boot != boot_id().unwrap_or_default() {
         return Err(Error::refused(format!(
             "the host went down while {place} was mounted: it is not known which writes reached \
              the disk"
@@ -442,7 +448,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let scratch = fresh(top.path(), owner("a", true));
         fs::create_dir(scratch.files().join("data")).unwrap();
-        scratch.mark(State::Settling).unwrap();
+        scratch.mark(ScratchState::Settling).unwrap();
         drop(scratch);
         let error = Scratch::claim(top.path(), owner("a", true)).unwrap_err();
         assert!(error.to_string().contains("full restore"), "{error}");

@@ -156,7 +156,7 @@ impl Nodes {
     }
 
     /// Notes that a number was given to the kernel.
-    pub(super) fn told(&mut self, number: u64) {
+    pub(super) fn reported(&mut self, number: u64) {
         if let Some(node) = self.by_number.get_mut(&number) {
             node.lookups += 1;
         }

@@ -10,7 +10,9 @@ use crate::listings::Names;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Result};
 use fuser::{FileAttr, FileType};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType as Kind, Mode, RenameFlags, Timestamps};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FileType as DiskType, Mode, RenameFlags, Timestamps,
+};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -119,7 +121,7 @@ impl Overlay {
         let mut nodes = self.nodes_mut();
         let number = nodes.find(parent, name)?;
         let attributes = self.attributes_at(number, &nodes.path(number)?)?;
-        nodes.told(number);
+        nodes.reported(number);
         Ok(attributes)
     }
 
@@ -289,7 +291,7 @@ impl Overlay {
         if let Some(file) = file {
             content_of(&nodes, number)?.opened(file);
         }
-        nodes.told(number);
+        nodes.reported(number);
         self.attributes_at(number, &path)
     }
 
@@ -316,11 +318,11 @@ impl Overlay {
         mode: u32,
         maker: Maker,
     ) -> io::Result<FileAttr> {
-        let kind = Kind::from_raw_mode(mode);
+        let kind = DiskType::from_raw_mode(mode);
         let shown = match kind {
-            Kind::RegularFile => FileType::RegularFile,
-            Kind::Socket => FileType::Socket,
-            Kind::Fifo => FileType::NamedPipe,
+            DiskType::RegularFile => FileType::RegularFile,
+            DiskType::Socket => FileType::Socket,
+            DiskType::Fifo => FileType::NamedPipe,
             _ => return Err(rustix::io::Errno::PERM.into()),
         };
         self.make(place, shown, maker, |path| {

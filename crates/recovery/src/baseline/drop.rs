@@ -2,7 +2,7 @@
 
 use super::heal::heal;
 use super::list::datadir_of;
-use super::store::{Baseline, Place, Store};
+use super::store::{Baseline, BaselineDirectory, Store};
 use super::{Run, Whose};
 use evenkeel_op::Result;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub fn plan_drop(whose: &Whose, name: &str) -> Result<DropPlan> {
     let datadir = datadir_of(whose)?;
     Ok(DropPlan {
         executed: false,
-        baseline: Place::of(&datadir)?.find(name)?,
+        baseline: BaselineDirectory::of(&datadir)?.find(name)?,
         datadir,
         healed: None,
     })
@@ -35,7 +35,7 @@ pub fn plan_drop(whose: &Whose, name: &str) -> Result<DropPlan> {
 /// Drops a baseline.
 pub fn drop_(whose: &Whose, name: &str, run: Run) -> Result<DropPlan> {
     let datadir = datadir_of(whose)?;
-    Place::of(&datadir)?.find(name)?;
+    BaselineDirectory::of(&datadir)?.find(name)?;
     let store = Store::open(&datadir)?;
     let healed = heal(&store, run)?;
     let baseline = store.place.find(name)?;
@@ -44,6 +44,6 @@ pub fn drop_(whose: &Whose, name: &str, run: Run) -> Result<DropPlan> {
         executed: true,
         datadir,
         baseline,
-        healed: healed.map(|healed| healed.told),
+        healed: healed.map(|healed| healed.reported),
     })
 }

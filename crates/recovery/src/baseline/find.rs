@@ -207,7 +207,7 @@ pub(super) fn begin(whose: &Whose, run: Run) -> Result<Begun> {
         _ => Subject::find(whose),
     };
     let subject = subject.map_err(|error| match &healed {
-        Some(healed) => error.hint(healed.told.clone()),
+        Some(healed) => error.hint(healed.reported.clone()),
         None => error,
     });
     Ok(Begun {

@@ -3,7 +3,7 @@
 //! A server looks for its system tablespace first. While files come and go, a few words lie in its
 //! place, which no server takes for one, and none makes a new one over them.
 
-use super::store::{Place, sync_directory};
+use super::store::{BaselineDirectory, sync_directory};
 use super::tree;
 use evenkeel_op::{Context, Result};
 use rustix::fs::{CWD, RenameFlags};
@@ -16,12 +16,12 @@ pub(super) const SYSTEM_SPACE: &str = "ibdata1";
 const STOPPER: &str = "evenkeel is rolling back here: run `evenkeel baseline` again\n";
 
 /// Where the data directory's own file is meanwhile; it is not there before [`put_up`].
-pub(super) fn held(place: &Place) -> PathBuf {
+pub(super) fn held(place: &BaselineDirectory) -> PathBuf {
     place.work("held")
 }
 
 /// Puts the words in the place of the system tablespace, in one step. Does nothing when they are there.
-pub(super) fn put_up(place: &Place, datadir: &Path) -> Result<()> {
+pub(super) fn put_up(place: &BaselineDirectory, datadir: &Path) -> Result<()> {
     let (there, held) = (datadir.join(SYSTEM_SPACE), held(place));
     if tree::holds(&there, STOPPER.as_bytes()) {
         return Ok(());

@@ -24,7 +24,7 @@ pub(super) struct Done {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Healed {
     /// In words.
-    pub(super) told: String,
+    pub(super) reported: String,
     /// The baseline that the data directory was rolled back to.
     pub(super) finished: Option<String>,
 }
@@ -42,13 +42,13 @@ pub(super) fn heal(store: &Store, run: Run) -> Result<Option<Healed>> {
         start_again(store, &journal, run)?;
         Journal::end(&store.place)?;
         return Ok(Some(Healed {
-            told: format!("{found}: it was abandoned"),
+            reported: format!("{found}: it was abandoned"),
             finished: None,
         }));
     }
     complete(store, &mut journal, run)?;
     Ok(Some(Healed {
-        told: format!("{found}: it was finished"),
+        reported: format!("{found}: it was finished"),
         finished: Some(journal.name),
     }))
 }

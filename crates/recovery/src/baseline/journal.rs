@@ -7,7 +7,7 @@
 //! | swapped | the baseline, in its place | starts the server; throws away what was replaced |
 
 use super::Method;
-use super::store::{Place, sync_directory, write_json};
+use super::store::{BaselineDirectory, sync_directory, write_json};
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
 use evenkeel_server::options::ConnectOptions;
@@ -99,7 +99,7 @@ impl Server {
 
 impl Journal {
     /// Reads the journal; `None` when no rollback is in progress.
-    pub(super) fn read(place: &Place) -> Result<Option<Self>> {
+    pub(super) fn read(place: &BaselineDirectory) -> Result<Option<Self>> {
         if !place.exists() {
             return Ok(None);
         }
@@ -113,18 +113,18 @@ impl Journal {
     }
 
     /// Writes it, on disk when it returns.
-    pub(super) fn write(&self, place: &Place) -> Result<()> {
+    pub(super) fn write(&self, place: &BaselineDirectory) -> Result<()> {
         write_json(&place.dir().join(JOURNAL), self)
     }
 
     /// Continues to another phase.
-    pub(super) fn enter(&mut self, phase: Phase, place: &Place) -> Result<()> {
+    pub(super) fn enter(&mut self, phase: Phase, place: &BaselineDirectory) -> Result<()> {
         self.phase = phase;
         self.write(place)
     }
 
     /// Removes it: the rollback is over.
-    pub(super) fn end(place: &Place) -> Result<()> {
+    pub(super) fn end(place: &BaselineDirectory) -> Result<()> {
         let path = place.dir().join(JOURNAL);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -3,7 +3,7 @@
 use super::Whose;
 use super::find::Subject;
 use super::journal::Journal;
-use super::store::{Baseline, Place};
+use super::store::{Baseline, BaselineDirectory};
 use evenkeel_op::Result;
 use evenkeel_op::paths::unreadable;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub struct ListReport {
 /// Lists the baselines of a data directory.
 pub fn list(whose: &Whose) -> Result<ListReport> {
     let datadir = datadir_of(whose)?;
-    let place = Place::of(&datadir)?;
+    let place = BaselineDirectory::of(&datadir)?;
     Ok(ListReport {
         baselines: place.list()?,
         interrupted: Journal::read(&place)?.map(|journal| journal.describe()),

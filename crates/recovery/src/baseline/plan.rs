@@ -3,7 +3,7 @@
 use super::find::Subject;
 use super::journal::Journal;
 use super::list::datadir_of;
-use super::store::{Baseline, Place, check_name};
+use super::store::{Baseline, BaselineDirectory, check_name};
 use super::{Method, RollbackRequest, swap};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::service::Service;
@@ -34,7 +34,7 @@ pub struct RollbackPlan {
 /// Says what a rollback would do; touches nothing.
 pub fn plan_rollback(request: &RollbackRequest) -> Result<RollbackPlan> {
     let datadir = datadir_of(&request.whose)?;
-    let place = Place::of(&datadir)?;
+    let place = BaselineDirectory::of(&datadir)?;
     let interrupted = Journal::read(&place)?.map(|journal| journal.describe());
     if interrupted.is_some() && swap::is_guarded(&datadir) {
         // Neither the one state nor the other: nothing more can be said before it is in order.
@@ -59,7 +59,7 @@ pub fn plan_rollback(request: &RollbackRequest) -> Result<RollbackPlan> {
 /// Checks a request against what is there; returns the plan, and how the server is stopped.
 pub(super) fn prepare(
     request: &RollbackRequest,
-    place: &Place,
+    place: &BaselineDirectory,
     subject: &mut Subject,
 ) -> Result<(RollbackPlan, Option<Service>)> {
     let baseline = place.find(&request.name)?;

@@ -101,7 +101,7 @@ pub fn rollback(request: &RollbackRequest, run: Run) -> Result<RollbackReport> {
     fail::fail_point!("baseline::rollback::swapping");
     let done = complete(&store, &mut journal, run)?;
     plan.executed = true;
-    let healed = healed.map(|healed| healed.told);
+    let healed = healed.map(|healed| healed.reported);
     Ok(report(plan, prepare, stop, done, begun.elapsed(), healed))
 }
 
@@ -122,14 +122,14 @@ fn finished(
         interrupted: None,
         notes: Vec::new(),
     };
-    let (none, told) = (Duration::ZERO, Some(healed.told.clone()));
+    let (none, reported) = (Duration::ZERO, Some(healed.reported.clone()));
     Ok(report(
         plan,
         none,
         none,
         Done::default(),
         begun.elapsed(),
-        told,
+        reported,
     ))
 }
 

@@ -97,7 +97,7 @@ pub fn save(request: &SaveRequest, run: Run) -> Result<SaveReport> {
         baseline,
         pause_ms: pause.map(|pause| pause.as_millis() as u64),
         seconds: begun.elapsed().as_secs_f64(),
-        healed: healed.map(|healed| healed.told),
+        healed: healed.map(|healed| healed.reported),
         notes,
     })
 }

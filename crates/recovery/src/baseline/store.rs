@@ -65,7 +65,7 @@ pub struct Baseline {
 
 /// Where the baselines of a data directory are.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct BaselineDirectory {
     /// As it is shown; what is in it is reached through `dir`.
     pub(super) path: PathBuf,
     /// Inside the data directory.
@@ -77,12 +77,12 @@ pub(super) struct Place {
 /// That directory, locked.
 #[derive(Debug)]
 pub(super) struct Store {
-    pub(super) place: Place,
+    pub(super) place: BaselineDirectory,
     pub(super) datadir: PathBuf,
     lock: File,
 }
 
-impl Place {
+impl BaselineDirectory {
     /// Finds it. `datadir` is without symbolic links.
     pub(super) fn of(datadir: &Path) -> Result<Self> {
         let parent = datadir.parent().ok_or_else(|| {
@@ -159,7 +159,7 @@ impl Place {
 impl Store {
     /// Makes it if needed, and locks it. `Busy` when another run has it.
     pub(super) fn open(datadir: &Path) -> Result<Self> {
-        let mut place = Place::of(datadir)?;
+        let mut place = BaselineDirectory::of(datadir)?;
         place.door = Some(make(&place.path, datadir)?);
         let path = place.dir().join(LOCK);
         let failed = || format!("failed to lock {}", shown(&path).display());
@@ -428,11 +428,11 @@ mod tests {
         let datadir = dir.path().canonicalize().unwrap().join("data");
         fs::create_dir(&datadir).unwrap();
         drop(Store::open(&datadir).unwrap());
-        let place = Place::of(&datadir).unwrap();
+        let place = BaselineDirectory::of(&datadir).unwrap();
         assert!(place.exists());
         std::os::unix::fs::chown(&place.path, Some(4242), None).unwrap();
         for error in [
-            Place::of(&datadir).unwrap_err(),
+            BaselineDirectory::of(&datadir).unwrap_err(),
             Store::open(&datadir).unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::Refused);
@@ -445,7 +445,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let datadir = dir.path().canonicalize().unwrap().join("data");
         fs::create_dir(&datadir).unwrap();
-        let place = Place::of(&datadir).unwrap();
+        let place = BaselineDirectory::of(&datadir).unwrap();
         assert!(!place.inside);
         fs::create_dir_all(place.dir().join("precious")).unwrap();
         assert_eq!(

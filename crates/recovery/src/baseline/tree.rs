@@ -122,12 +122,12 @@ impl Making<'_> {
         } else {
             copy_bytes(&from, &to, self.cancel).map_err(|error| {
                 let full = error.kind() == io::ErrorKind::StorageFull;
-                let told = Error::failed(failed()).because(error);
+                let reported = Error::failed(failed()).because(error);
                 match full {
                     true => {
-                        told.hint("free some space: a copy needs as much as the data directory")
+                        reported.hint("free some space: a copy needs as much as the data directory")
                     }
-                    false => told,
+                    false => reported,
                 }
             })?;
         }

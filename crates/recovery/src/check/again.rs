@@ -16,12 +16,12 @@ use std::time::Duration;
 const LOOKS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(1);
 /// After so many pages that stayed bad, fewer looks must do: this is no chance any more.
-const PATIENT_FOR: u32 = 64;
+const FULL_LOOKS_FOR: u32 = 64;
 const LOOKS_THEN: u32 = 2;
 
 /// How many pages stayed bad.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct Rereads {
     stayed_bad: u32,
 }
 
@@ -32,14 +32,14 @@ pub(super) fn look(
     path: &Path,
     measure: &Measure<'_>,
     raw: Raw,
-    patience: &mut Patience,
+    rereads: &mut Rereads,
     tally: &mut Tally,
 ) -> Option<Raw> {
     let size = measure.format.physical_size();
     let mut page = vec![0; size];
     let mut last = raw;
-    let looks = match patience.stayed_bad {
-        0..PATIENT_FOR => LOOKS,
+    let looks = match rereads.stayed_bad {
+        0..FULL_LOOKS_FOR => LOOKS,
         _ => LOOKS_THEN,
     };
     for look in 0..looks {
@@ -64,6 +64,6 @@ pub(super) fn look(
     if !file.is_at(path) {
         return None;
     }
-    patience.stayed_bad += 1;
+    rereads.stayed_bad += 1;
     Some(last)
 }

@@ -3,7 +3,7 @@
 use super::pages::Pages;
 use super::prove::prove;
 use super::report::Severity;
-use super::survey::{Ground, Place};
+use super::survey::{CheckContext, FileLocation};
 use super::tally::Raw;
 use evenkeel_innodb::doublewrite::DoublewriteCopies;
 use evenkeel_innodb::{SpaceFormat, Verdict, verify};
@@ -92,7 +92,7 @@ impl Generations {
 /// marked as such.
 pub(super) fn find(
     raws: &mut [Raw],
-    ground: &Ground,
+    context: &CheckContext,
     repository: Option<(&Location, Option<u32>)>,
 ) -> Result<Vec<Copies>> {
     let is_any = raws.iter().any(|raw| raw.severity == Severity::Damage);
@@ -100,17 +100,17 @@ pub(super) fn find(
         Some((place, only)) if is_any => Generations::open(place, only)?,
         _ => None,
     };
-    let doublewrite = match is_any && !ground.is_live() {
-        true => doublewrite(ground)?,
+    let doublewrite = match is_any && !context.is_live() {
+        true => doublewrite(context)?,
         false => None,
     };
-    let recovers = ground.redo.is_some() && !ground.was_shut_down();
+    let recovers = context.redo.is_some() && !context.was_shut_down();
     let mut found = Vec::new();
     for raw in raws.iter_mut() {
         let mut copies = Copies::default();
-        let subject = &ground.subjects[raw.subject];
+        let subject = &context.subjects[raw.subject];
         let pages = match (raw.severity, raw.page) {
-            (Severity::Damage, Some(_)) => Pages::open(ground, subject)?,
+            (Severity::Damage, Some(_)) => Pages::open(context, subject)?,
             _ => None,
         };
         if let (Some(pages), Some(page)) = (pages, raw.page) {
@@ -144,9 +144,9 @@ pub(super) fn find(
     Ok(found)
 }
 
-fn doublewrite(ground: &Ground) -> Result<Option<DoublewriteCopies>> {
+fn doublewrite(context: &CheckContext) -> Result<Option<DoublewriteCopies>> {
     let (Some(page_size), Some((first, more))) =
-        (ground.page_size, ground.doublewrite.split_first())
+        (context.page_size, context.doublewrite.split_first())
     else {
         return Ok(None);
     };
@@ -212,9 +212,9 @@ fn stored(
 }
 
 /// Where a finding's file is on this host.
-pub(super) fn path_of<'g>(ground: &'g Ground, raw: &Raw) -> Option<&'g std::path::Path> {
-    match &ground.subjects[raw.subject].place {
-        Place::Path(path) => Some(path),
-        Place::Stored(_) => None,
+pub(super) fn path_of<'g>(context: &'g CheckContext, raw: &Raw) -> Option<&'g std::path::Path> {
+    match &context.subjects[raw.subject].place {
+        FileLocation::Path(path) => Some(path),
+        FileLocation::Stored(_) => None,
     }
 }

@@ -8,7 +8,7 @@ use super::copies::{Copies, PageCopy, path_of};
 use super::pages::Pages;
 use super::prove::prove;
 use super::report::{Finding, HealReport, HealedPage, Severity};
-use super::survey::Ground;
+use super::survey::CheckContext;
 use super::tally::{Raw, What};
 use evenkeel_innodb::{SpaceFormat, Verdict, verify};
 use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
@@ -47,10 +47,10 @@ pub(super) fn plan(
     raws: &[Raw],
     findings: &[Finding],
     copies: &[Copies],
-    ground: &Ground,
+    context: &CheckContext,
     keep_in: Option<&Path>,
 ) -> Result<HealPlan> {
-    let kept_in = match (keep_in, &ground.datadir) {
+    let kept_in = match (keep_in, &context.datadir) {
         (Some(dir), _) => dir.to_owned(),
         (None, Some(datadir)) => beside(datadir),
         (None, None) => PathBuf::new(),
@@ -68,7 +68,7 @@ pub(super) fn plan(
         let (Severity::Damage, Some(number)) = (raw.severity, raw.page) else {
             continue;
         };
-        let chosen = choose(raw, copies, ground)?;
+        let chosen = choose(raw, copies, context)?;
         let mut page = HealedPage {
             file: finding.file.clone(),
             page: u64::from(number),
@@ -85,7 +85,9 @@ pub(super) fn plan(
                 page.from = Some(copy.from());
                 page.lsn = Some(copy.lsn());
                 page.why = why.to_owned();
-                let path = path_of(ground, raw).map(Path::to_owned).unwrap_or_default();
+                let path = path_of(context, raw)
+                    .map(Path::to_owned)
+                    .unwrap_or_default();
                 let write = PageWrite {
                     path,
                     offset: raw.offset,
@@ -113,7 +115,7 @@ type Chosen<'c> = (&'c PageCopy, Vec<u8>, &'static str);
 fn choose<'c>(
     raw: &Raw,
     copies: &'c Copies,
-    ground: &Ground,
+    context: &CheckContext,
 ) -> Result<std::result::Result<Chosen<'c>, String>> {
     match raw.what {
         What::FutureLsn => {
@@ -129,8 +131,8 @@ fn choose<'c>(
         }
         _ => {}
     }
-    let subject = &ground.subjects[raw.subject];
-    let Some(pages) = Pages::open(ground, subject)? else {
+    let subject = &context.subjects[raw.subject];
+    let Some(pages) = Pages::open(context, subject)? else {
         return Ok(Err("the file cannot be read page by page".to_owned()));
     };
     let damaged = pages.at(raw.offset)?;
@@ -138,7 +140,7 @@ fn choose<'c>(
     // The buffer's first: it is never older than a generation.
     let known = [&copies.doublewrite, &copies.same, &copies.newest];
     for copy in known.into_iter().flatten() {
-        if let Some(end) = ground.bound.end()
+        if let Some(end) = context.bound.end()
             && copy.lsn() > end
         {
             why = format!(
@@ -194,11 +196,11 @@ impl HealPlan {
 
     /// Does what was planned. Fails at the first page that could not be kept, written or read back; what
     /// was done before stays done.
-    pub(super) fn perform(mut self, ground: &Ground) -> Result<HealReport> {
+    pub(super) fn perform(mut self, context: &CheckContext) -> Result<HealReport> {
         if self.writes.is_empty() {
             return Ok(self.report);
         }
-        let hold = Hold::of(ground)?;
+        let hold = Hold::of(context)?;
         let kept_in = self.report.kept_in.clone();
         let dir = match self.beside_data {
             // Whoever owns the directory above the data may have put anything under that name.
@@ -227,8 +229,8 @@ struct Hold {
 }
 
 impl Hold {
-    fn of(ground: &Ground) -> Result<Self> {
-        let path = ground.doublewrite.first().cloned();
+    fn of(context: &CheckContext) -> Result<Self> {
+        let path = context.doublewrite.first().cloned();
         let path = path.ok_or_else(|| Error::refused("there is no system tablespace to lock"))?;
         let file = File::options()
             .read(true)

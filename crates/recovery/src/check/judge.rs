@@ -4,7 +4,7 @@ use super::bound::Bound;
 use super::report::Severity;
 use super::tally::{Raw, Tally, What};
 use evenkeel_innodb::{
-    ChecksumKind, Kind, PageHeader, SpaceFormat, Verdict, Why, has_stray_bits, verify,
+    ChecksumKind, PageHeader, PageKind, SpaceFormat, Verdict, Why, has_stray_bits, verify,
 };
 
 /// What pages of a file are compared with.
@@ -57,7 +57,7 @@ impl Measure<'_> {
             Verdict::Unchecked(why) => *tally.unchecked.entry(why).or_default() += 1,
             _ => tally.checked += 1,
         }
-        tally.kinds[Kind::of(page, format).number()] += 1;
+        tally.kinds[PageKind::of(page, format).number()] += 1;
         tally.lsn_max = tally.lsn_max.max(lsn);
         has_stray_bits(page, number, format)
             .then(|| self.raw(Severity::Notice, page, (number, offset), What::StrayBits))
@@ -105,7 +105,7 @@ impl Measure<'_> {
             what,
             expected: None,
             found: None,
-            kind: header.map(|_| Kind::of(page, self.format)),
+            kind: header.map(|_| PageKind::of(page, self.format)),
             header,
         }
     }

@@ -27,11 +27,11 @@ mod walk;
 pub use report::{CheckReport, FileNote, Finding, GoodCopy, HealReport, HealedPage, Severity};
 pub use request::{CheckRequest, Target};
 
-use evenkeel_innodb::Kind;
+use evenkeel_innodb::PageKind;
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::{Cancel, Error, Progress, Result};
 use std::time::Instant;
-use survey::Ground;
+use survey::CheckContext;
 use tally::{Findings, Inner, Raw, Tally};
 
 /// Checks every page of the target, and heals what can be healed if that was asked for.
@@ -46,7 +46,7 @@ pub fn check(
 ) -> Result<CheckReport> {
     let begun = Instant::now();
     refuse(request)?;
-    let ground = survey::survey(&request.target)?;
+    let context = survey::survey(&request.target)?;
     let findings = Findings::default();
     let how = scan::How {
         workers: request.workers,
@@ -54,20 +54,20 @@ pub fn check(
         progress,
         cancel,
     };
-    let tally = scan::scan(&ground, &how, &findings)?;
+    let tally = scan::scan(&context, &how, &findings)?;
     let mut found = findings.take();
     let mut raws = std::mem::take(&mut found.kept);
     let repository = request.copies.as_ref();
     let repository = repository.map(|place| (place, request.copies_generation));
-    let copies = copies::find(&mut raws, &ground, repository)?;
-    let mut report = report(&ground, &tally, found);
-    report.findings = name::name(&raws, &copies, &ground, &mut report.notes);
+    let copies = copies::find(&mut raws, &context, repository)?;
+    let mut report = report(&context, &tally, found);
+    report.findings = name::name(&raws, &copies, &context, &mut report.notes);
     count(&mut report, &raws, &tally);
-    if request.copies.is_some() && !ground.is_live() {
+    if request.copies.is_some() && !context.is_live() {
         let keep_in = request.keep_damaged.as_deref();
-        let plan = heal::plan(&raws, &report.findings, &copies, &ground, keep_in)?;
+        let plan = heal::plan(&raws, &report.findings, &copies, &context, keep_in)?;
         report.heal = Some(match request.execute {
-            true => plan.perform(&ground)?,
+            true => plan.perform(&context)?,
             false => plan.into_report(),
         });
     }
@@ -94,13 +94,13 @@ fn refuse(request: &CheckRequest) -> Result<()> {
     }
 }
 
-fn report(ground: &Ground, tally: &Tally, found: Inner) -> CheckReport {
-    let kinds = Kind::ALL.into_iter().zip(tally.kinds);
+fn report(context: &CheckContext, tally: &Tally, found: Inner) -> CheckReport {
+    let kinds = PageKind::ALL.into_iter().zip(tally.kinds);
     CheckReport {
-        target: ground.target,
-        place: ground.place.clone(),
-        generation: ground.reader.as_ref().map(|reader| reader.generation()),
-        files: ground.subjects.len() as u64 - found.files_vanished,
+        target: context.target,
+        place: context.place.clone(),
+        generation: context.reader.as_ref().map(|reader| reader.generation()),
+        files: context.subjects.len() as u64 - found.files_vanished,
         bytes: tally.bytes,
         pages: tally.checked + tally.empty + tally.pages_unchecked() + tally.damaged,
         pages_checked: tally.checked + tally.damaged,
@@ -115,10 +115,10 @@ fn report(ground: &Ground, tally: &Tally, found: Inner) -> CheckReport {
         files_unchecked: found.files_unchecked,
         files_unreadable: found.files_unreadable,
         files_vanished: found.files_vanished,
-        lsn_end: ground.bound.end(),
+        lsn_end: context.bound.end(),
         lsn_max: tally.lsn_max,
         findings_more: found.more,
-        notes: ground.notes.clone(),
+        notes: context.notes.clone(),
         ..CheckReport::default()
     }
 }

@@ -3,11 +3,11 @@
 use super::copies::Copies;
 use super::pages::Pages;
 use super::report::{Finding, GoodCopy};
-use super::survey::{Ground, Place, Subject};
+use super::survey::{CheckContext, FileLocation, Subject};
 use super::tally::{Raw, What};
 use super::walk;
 use evenkeel_innodb::names::{self, IndexRow, Names, PageName, TableName, sdi, system};
-use evenkeel_innodb::{Kind, PageHeader};
+use evenkeel_innodb::{PageHeader, PageKind};
 use evenkeel_op::{Result, units};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
@@ -17,19 +17,19 @@ use evenkeel_server::options::ConnectOptions;
 pub(super) fn name(
     raws: &[Raw],
     copies: &[Copies],
-    ground: &Ground,
+    context: &CheckContext,
     notes: &mut Vec<String>,
 ) -> Vec<Finding> {
     let mut names = match raws.is_empty() {
         true => Names::default(),
-        false => dictionary(ground, notes),
+        false => dictionary(context, notes),
     };
     let mut findings = Vec::new();
     let mut space: Option<(usize, Space)> = None;
     for (raw, copies) in raws.iter().zip(copies) {
-        let subject = &ground.subjects[raw.subject];
+        let subject = &context.subjects[raw.subject];
         if space.as_ref().is_none_or(|(of, _)| *of != raw.subject) {
-            let read = Space::read(ground, subject);
+            let read = Space::read(context, subject);
             names.add(read.dictionary.iter().cloned());
             space = Some((raw.subject, read));
         }
@@ -41,8 +41,8 @@ pub(super) fn name(
 }
 
 /// Returns what the server calls its indexes, as far as anyone here knows.
-fn dictionary(ground: &Ground, notes: &mut Vec<String>) -> Names {
-    if let Some(options) = &ground.server {
+fn dictionary(context: &CheckContext, notes: &mut Vec<String>) -> Names {
+    if let Some(options) = &context.server {
         return ask(options).unwrap_or_else(|error| {
             let note = format!("the server does not name its indexes: {}", error.chain());
             notes.push(note);
@@ -51,18 +51,18 @@ fn dictionary(ground: &Ground, notes: &mut Vec<String>) -> Names {
     }
     let is_first = |subject: &&Subject| {
         let path = match &subject.place {
-            Place::Path(path) => path.display().to_string(),
-            Place::Stored(_) => subject.name.clone(),
+            FileLocation::Path(path) => path.display().to_string(),
+            FileLocation::Stored(_) => subject.name.clone(),
         };
-        ground.page_size.is_some()
-            && ground
+        context.page_size.is_some()
+            && context
                 .doublewrite
                 .first()
                 .is_some_and(|first| first.display().to_string() == path)
             || walk::is_system(&path) && walk::number(&path) <= 1
     };
-    let first = ground.subjects.iter().find(is_first);
-    let pages = first.and_then(|first| Pages::open(ground, first).ok().flatten());
+    let first = context.subjects.iter().find(is_first);
+    let pages = first.and_then(|first| Pages::open(context, first).ok().flatten());
     match pages {
         Some(pages) => Names::new(system::read(|number| pages.sound(number))),
         None => Names::default(),
@@ -91,9 +91,9 @@ struct Space {
 const FIRST_ROOTS: [u32; 2] = [3, 4];
 
 impl Space {
-    fn read(ground: &Ground, subject: &Subject) -> Self {
+    fn read(context: &CheckContext, subject: &Subject) -> Self {
         // A file that cannot be opened any more has no more to say.
-        let Some(pages) = Pages::open(ground, subject).ok().flatten() else {
+        let Some(pages) = Pages::open(context, subject).ok().flatten() else {
             return Self::default();
         };
         let dictionary = match pages.format().has_dictionary() && pages.format().zip_size.is_none()
@@ -104,18 +104,18 @@ impl Space {
         let header = |number| {
             let page = pages.sound(number)?;
             Some((
-                Kind::of(&page, pages.format()),
+                PageKind::of(&page, pages.format()),
                 PageHeader::read(&page, pages.format())?,
             ))
         };
         // A table is made with the index of its rows first, and one that is added later gets
         // another page.
         let root = match header(FIRST_ROOTS[0]) {
-            Some((Kind::Dictionary, _)) => header(FIRST_ROOTS[1]),
+            Some((PageKind::Dictionary, _)) => header(FIRST_ROOTS[1]),
             other => other,
         };
         let clustered = match root {
-            Some((Kind::Index, header)) if is_of_one_table(&subject.name) => header.index_id,
+            Some((PageKind::Index, header)) if is_of_one_table(&subject.name) => header.index_id,
             _ => None,
         };
         Self {
@@ -159,7 +159,7 @@ fn finding(raw: &Raw, copies: &Copies, subject: &Subject, space: &Space, names: 
         named.secondary = match (index_id, space.clustered) {
             _ if said
                 .as_ref()
-                .is_some_and(|said| said.kind == Kind::SpatialIndex) =>
+                .is_some_and(|said| said.kind == PageKind::SpatialIndex) =>
             {
                 Some(true)
             }
@@ -191,7 +191,7 @@ fn finding(raw: &Raw, copies: &Copies, subject: &Subject, space: &Space, names: 
         expected: raw.expected,
         found: raw.found,
         lsn: raw.header.map(|header| header.lsn),
-        page_kind: page_kind.map(Kind::name),
+        page_kind: page_kind.map(PageKind::name),
         kind,
         index_id,
         table: table.map(|table| table.to_string()),
@@ -208,7 +208,7 @@ fn finding(raw: &Raw, copies: &Copies, subject: &Subject, space: &Space, names: 
 /// What is believed of a damaged page.
 struct Said {
     header: PageHeader,
-    kind: Kind,
+    kind: PageKind,
 }
 
 /// Returns what the page is, by a good copy of it, or by its own header where something else agrees.
@@ -217,7 +217,7 @@ fn said(raw: &Raw, copies: &Copies, space: &Space, names: &Names, space_id: u32)
         let header = PageHeader::read(&copy.bytes, &copy.format)?;
         return Some(Said {
             header,
-            kind: Kind::of(&copy.bytes, &copy.format),
+            kind: PageKind::of(&copy.bytes, &copy.format),
         });
     }
     let (header, kind) = (raw.header?, raw.kind?);
@@ -229,7 +229,7 @@ fn said(raw: &Raw, copies: &Copies, space: &Space, names: &Names, space_id: u32)
         (_, Some(index)) => {
             names.knows(space_id, index) || space.clustered == Some(index) || space.agrees(&header)
         }
-        (_, None) => kind != Kind::Unknown,
+        (_, None) => kind != PageKind::Unknown,
     };
     agreed.then_some(Said { header, kind })
 }

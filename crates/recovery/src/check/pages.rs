@@ -2,7 +2,7 @@
 
 use super::shape::Shape;
 use super::source::{OpenFile, Source};
-use super::survey::{Ground, Place, Subject};
+use super::survey::{CheckContext, FileLocation, Subject};
 use evenkeel_innodb::{SpaceFormat, verify};
 use evenkeel_op::{Context, Error, Result};
 
@@ -15,7 +15,7 @@ pub(super) struct Pages {
 
 impl Pages {
     /// Opens a file whose pages can be checked.
-    pub(super) fn open(ground: &Ground, subject: &Subject) -> Result<Option<Self>> {
+    pub(super) fn open(context: &CheckContext, subject: &Subject) -> Result<Option<Self>> {
         let Some(Shape::Pages {
             format, first_page, ..
         }) = subject.shape.get()
@@ -23,11 +23,11 @@ impl Pages {
             return Ok(None);
         };
         let source = match &subject.place {
-            Place::Path(path) => Source::File(
+            FileLocation::Path(path) => Source::File(
                 OpenFile::open(path).context(|| format!("failed to open {}", subject.name))?,
             ),
-            Place::Stored(record) => {
-                let reader = ground.reader.as_ref();
+            FileLocation::Stored(record) => {
+                let reader = context.reader.as_ref();
                 let reader = reader.ok_or_else(|| Error::failed("no generation is open"))?;
                 Source::Stored(Box::new(reader.open_file(record)?))
             }

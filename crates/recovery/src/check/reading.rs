@@ -6,7 +6,7 @@ use super::report::Severity;
 use super::scan::{How, Piece};
 use super::shape::Shape;
 use super::source::{OpenFile, Source};
-use super::survey::{Ground, Place, Subject};
+use super::survey::{CheckContext, FileLocation, Subject};
 use super::tally::{Findings, Raw, Tally, What};
 use evenkeel_innodb::SpaceFormat;
 use evenkeel_op::{Error, Result};
@@ -20,36 +20,36 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// One thread's reading.
 pub(super) struct Reading<'a> {
-    ground: &'a Ground,
+    context: &'a CheckContext,
     how: &'a How<'a>,
     findings: &'a Findings,
     pub(super) tally: Tally,
     buffer: Vec<u8>,
-    again: again::Patience,
+    again: again::Rereads,
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn new(ground: &'a Ground, how: &'a How<'a>, findings: &'a Findings) -> Self {
+    pub(super) fn new(context: &'a CheckContext, how: &'a How<'a>, findings: &'a Findings) -> Self {
         Self {
-            ground,
+            context,
             how,
             findings,
             tally: Tally::default(),
             buffer: vec![0; CHUNK],
-            again: again::Patience::default(),
+            again: again::Rereads::default(),
         }
     }
 
     /// Reads and judges a piece. What is wrong with it is no error.
     pub(super) fn piece(&mut self, piece: &Piece) -> Result<()> {
-        let subject = &self.ground.subjects[piece.subject];
+        let subject = &self.context.subjects[piece.subject];
         let Some(source) = self.open(subject, piece.range.start == 0)? else {
             self.skip(piece);
             return Ok(());
         };
         if source.size() == 0 {
             // A running server has made it this moment.
-            if !self.ground.is_live() {
+            if !self.context.is_live() {
                 self.findings.unchecked(&subject.name, "it is empty");
             }
             return Ok(());
@@ -60,7 +60,7 @@ impl<'a> Reading<'a> {
                 let mut found = Shape::of(&source, &mut self.buffer);
                 // A running server may just be writing the first page.
                 for _ in 0..LOOKS {
-                    if !matches!(found, Shape::NoFirstPage(_)) || !self.ground.is_live() {
+                    if !matches!(found, Shape::NoFirstPage(_)) || !self.context.is_live() {
                         break;
                     }
                     std::thread::sleep(PAUSE);
@@ -76,7 +76,7 @@ impl<'a> Reading<'a> {
                 guessed,
             } => (format, first_page, guessed),
             // Nothing is missing, unless the server was shut down and wrote everything before.
-            Shape::Opaque(why) if !self.ground.was_shut_down() || is_left_over(subject) => {
+            Shape::Opaque(why) if !self.context.was_shut_down() || is_left_over(subject) => {
                 if piece.range.start == 0 {
                     self.findings.unchecked(&subject.name, why);
                 }
@@ -119,16 +119,18 @@ impl<'a> Reading<'a> {
     /// Opens a file. One that is gone or closed to us is noted, by whoever reads its beginning.
     fn open(&self, subject: &Subject, is_first: bool) -> Result<Option<Source>> {
         let path = match &subject.place {
-            Place::Path(path) => path,
-            Place::Stored(record) => {
-                let reader = self.ground.reader.as_ref();
+            FileLocation::Path(path) => path,
+            FileLocation::Stored(record) => {
+                let reader = self.context.reader.as_ref();
                 let reader = reader.ok_or_else(|| Error::failed("no generation is open"))?;
                 return Ok(Some(Source::Stored(Box::new(reader.open_file(record)?))));
             }
         };
         match OpenFile::open(path) {
             Ok(file) => Ok(Some(Source::File(file))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.ground.is_live() => {
+            Err(error)
+                if error.kind() == std::io::ErrorKind::NotFound && self.context.is_live() =>
+            {
                 if is_first {
                     self.findings.vanished();
                 }
@@ -186,7 +188,7 @@ impl<'a> Reading<'a> {
     /// Reads and judges up to [`CHUNK`] bytes.
     fn chunk(&mut self, place: &FilePlace<'_>, at: u64, length: usize) {
         let size = place.format.physical_size();
-        let measure = place.measure(self.ground);
+        let measure = place.measure(self.context);
         let mut buffer = std::mem::take(&mut self.buffer);
         match place.source.read(at, &mut buffer[..length]) {
             Ok(got) => {
@@ -207,7 +209,7 @@ impl<'a> Reading<'a> {
 
     fn singly(&mut self, place: &FilePlace<'_>, at: u64, buffer: &mut [u8]) {
         let size = place.format.physical_size();
-        let measure = place.measure(self.ground);
+        let measure = place.measure(self.context);
         for (index, page) in buffer.chunks_mut(size).enumerate() {
             let offset = at + (index * size) as u64;
             let number = place.number(offset);
@@ -232,10 +234,10 @@ impl<'a> Reading<'a> {
     /// Looks again at a page of a running server, which may just be writing it; tells what stays.
     fn doubt(&mut self, place: &FilePlace<'_>, raw: Raw) {
         let raw = match (&place.source, &place.subject.place) {
-            (Source::File(file), Place::Path(path))
-                if self.ground.is_live() && raw.severity == Severity::Damage =>
+            (Source::File(file), FileLocation::Path(path))
+                if self.context.is_live() && raw.severity == Severity::Damage =>
             {
-                let measure = place.measure(self.ground);
+                let measure = place.measure(self.context);
                 match again::look(file, path, &measure, raw, &mut self.again, &mut self.tally) {
                     Some(raw) => raw,
                     None => return,
@@ -257,7 +259,7 @@ impl<'a> Reading<'a> {
             place.source.size() / size,
         );
         // A running server's file may have been re-created, or grown, since it was opened.
-        if found >= expected || self.ground.is_live() {
+        if found >= expected || self.context.is_live() {
             return;
         }
         self.findings.add(Raw {
@@ -313,10 +315,10 @@ impl<'a> FilePlace<'a> {
         u32::try_from(in_file + u64::from(self.first_page)).unwrap_or(u32::MAX)
     }
 
-    fn measure(&self, ground: &'a Ground) -> Measure<'a> {
+    fn measure(&self, context: &'a CheckContext) -> Measure<'a> {
         Measure {
             format: self.format,
-            bound: &ground.bound,
+            bound: &context.bound,
             subject: self.piece.subject,
         }
     }

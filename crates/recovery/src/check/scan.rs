@@ -5,7 +5,7 @@
 //! not is announced ahead and given back afterwards.
 
 use super::reading::Reading;
-use super::survey::{Ground, Subject};
+use super::survey::{CheckContext, Subject};
 use super::tally::{Findings, Tally};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::workers::all_joined;
@@ -31,14 +31,14 @@ pub(super) struct Piece {
 }
 
 /// Reads all files of the ground.
-pub(super) fn scan(ground: &Ground, how: &How<'_>, findings: &Findings) -> Result<Tally> {
-    let total = ground.subjects.iter().map(|subject| subject.size).sum();
+pub(super) fn scan(context: &CheckContext, how: &How<'_>, findings: &Findings) -> Result<Tally> {
+    let total = context.subjects.iter().map(|subject| subject.size).sum();
     how.progress
         .phase("checking pages", Some(total), Unit::Bytes);
-    let pieces = pieces(&ground.subjects);
+    let pieces = pieces(&context.subjects);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = || -> Result<Tally> {
-        let mut reading = Reading::new(ground, how, findings);
+        let mut reading = Reading::new(context, how, findings);
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
             if failed.load(Ordering::Relaxed) {
                 break;

@@ -4,7 +4,7 @@ use super::bound::Bound;
 use super::request::Target;
 use super::shape::Shape;
 use super::walk;
-use evenkeel_innodb::redo::{self, RedoLayout, RedoRange};
+use evenkeel_innodb::redo::{self, RedoFormat, RedoRange};
 use evenkeel_innodb::{PageSize, Probe, SpaceFormat};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::{FileKind, FileRecord, Reader, Repository};
@@ -22,7 +22,7 @@ pub(super) struct Subject {
     /// Its name in a generation, or its path.
     pub(super) name: String,
     /// Where it is.
-    pub(super) place: Place,
+    pub(super) place: FileLocation,
     /// Its length in bytes when it was looked for.
     pub(super) size: u64,
     /// How its pages look, found out by whoever reads it first.
@@ -30,7 +30,7 @@ pub(super) struct Subject {
 }
 
 /// Where a file is.
-pub(super) enum Place {
+pub(super) enum FileLocation {
     /// On this host.
     Path(PathBuf),
     /// In a generation.
@@ -42,7 +42,7 @@ pub(super) enum Place {
 const QUIET: u64 = 512;
 
 /// Everything that a check stands on.
-pub(super) struct Ground {
+pub(super) struct CheckContext {
     pub(super) target: &'static str,
     pub(super) place: String,
     pub(super) subjects: Vec<Subject>,
@@ -61,7 +61,7 @@ pub(super) struct Ground {
     pub(super) notes: Vec<String>,
 }
 
-impl Ground {
+impl CheckContext {
     fn new(target: &'static str, place: String) -> Self {
         Self {
             target,
@@ -91,66 +91,66 @@ impl Ground {
 }
 
 /// Finds the files of a target.
-pub(super) fn survey(target: &Target) -> Result<Ground> {
-    let ground = match target {
+pub(super) fn survey(target: &Target) -> Result<CheckContext> {
+    let context = match target {
         Target::Live(options) => live(options)?,
         Target::Stopped { datadir, settings } => stopped(datadir, settings)?,
         Target::Paths(paths) => of_paths(paths)?,
         Target::Generation(place, number) => generation(Repository::open(place)?, *number)?,
     };
-    if ground.subjects.is_empty() {
+    if context.subjects.is_empty() {
         return Err(
-            Error::usage(format!("there are no InnoDB files in {}", ground.place))
+            Error::usage(format!("there are no InnoDB files in {}", context.place))
                 .hint("name a data directory, or files that end in .ibd"),
         );
     }
-    Ok(ground)
+    Ok(context)
 }
 
-fn live(options: &ConnectOptions) -> Result<Ground> {
+fn live(options: &ConnectOptions) -> Result<CheckContext> {
     let mut session = Session::open(options)?;
     let abilities = Abilities::probe(&mut session)?;
     let found = files::discover(&mut session, &abilities)?;
-    let mut ground = of_server("live", &found);
-    ground.server = Some(options.clone());
-    ground.bound = Bound::of_server(session)?;
-    Ok(ground)
+    let mut context = of_server("live", &found);
+    context.server = Some(options.clone());
+    context.bound = Bound::of_server(session)?;
+    Ok(context)
 }
 
-fn stopped(datadir: &Path, settings: &BTreeMap<String, String>) -> Result<Ground> {
+fn stopped(datadir: &Path, settings: &BTreeMap<String, String>) -> Result<CheckContext> {
     let found = files::discover_stopped(datadir, settings)?;
-    let mut ground = of_server("stopped", &found);
-    ground.datadir = Some(found.datadir.clone());
+    let mut context = of_server("stopped", &found);
+    context.datadir = Some(found.datadir.clone());
     let log = found.files.iter();
     let log = log.filter(|file| file.class == FileClass::InnodbRedo);
-    add_redo(&mut ground, log.map(|file| file.path.clone()).collect());
-    Ok(ground)
+    add_redo(&mut context, log.map(|file| file.path.clone()).collect());
+    Ok(context)
 }
 
-fn of_server(target: &'static str, found: &ServerFiles) -> Ground {
-    let mut ground = Ground::new(target, found.datadir.display().to_string());
-    ground.page_size = PageSize::new(found.page_size);
+fn of_server(target: &'static str, found: &ServerFiles) -> CheckContext {
+    let mut context = CheckContext::new(target, found.datadir.display().to_string());
+    context.page_size = PageSize::new(found.page_size);
     let system = found.system_tablespace();
     let of_class = |class| found.files.iter().filter(move |file| file.class == class);
     let is_system = |file: &FoundFile| system.iter().any(|one| one.name == file.name);
     let plain = of_class(FileClass::InnodbData).filter(|file| !is_system(file));
-    ground.subjects = plain.map(subject).collect();
+    context.subjects = plain.map(subject).collect();
     let system: Vec<Subject> = system.into_iter().map(subject).collect();
-    if let Some(Place::Path(path)) = system.first().map(|file| &file.place) {
-        ground.doublewrite.push(path.clone());
+    if let Some(FileLocation::Path(path)) = system.first().map(|file| &file.place) {
+        context.doublewrite.push(path.clone());
     }
     let copies = of_class(FileClass::InnodbDoublewrite);
-    ground
+    context
         .doublewrite
         .extend(copies.map(|file| file.path.clone()));
-    ground.subjects.extend(continued(system));
-    ground
+    context.subjects.extend(continued(system));
+    context
 }
 
 fn subject(file: &FoundFile) -> Subject {
     Subject {
         name: file.name.clone(),
-        place: Place::Path(file.path.clone()),
+        place: FileLocation::Path(file.path.clone()),
         size: file.size,
         shape: OnceLock::new(),
     }
@@ -159,7 +159,7 @@ fn subject(file: &FoundFile) -> Subject {
 /// Gives the later files of a tablespace their place in it.
 fn continued(files: Vec<Subject>) -> Vec<Subject> {
     // A first one that cannot be read says so when its pages are read.
-    if let Some(Place::Path(path)) = files.first().map(|file| &file.place)
+    if let Some(FileLocation::Path(path)) = files.first().map(|file| &file.place)
         && let Ok(file) = File::open(path)
         && let Ok(Probe::Checkable(format)) = SpaceFormat::of_file(&file)
     {
@@ -185,7 +185,7 @@ fn place_later(files: &[Subject], format: SpaceFormat) {
 
 /// Reads where a stopped server's log ends. A log that cannot be read is reported, but not fatal:
 /// everything else can be checked without.
-fn add_redo(ground: &mut Ground, mut files: Vec<PathBuf>) {
+fn add_redo(context: &mut CheckContext, mut files: Vec<PathBuf>) {
     let number = |path: &PathBuf| {
         let name = path.file_name()?.to_str()?;
         let digits = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
@@ -195,22 +195,22 @@ fn add_redo(ground: &mut Ground, mut files: Vec<PathBuf>) {
     files.sort_by_key(number);
     let Some(first) = files.first() else {
         let note = "there is no redo log, so LSNs could not be compared with its end";
-        ground.notes.push(note.to_owned());
+        context.notes.push(note.to_owned());
         return;
     };
     let is_directory = first
         .file_name()
         .is_some_and(|name| name.to_string_lossy().starts_with("#ib_redo"));
-    let layouts: &[RedoLayout] = match is_directory {
-        true => &[RedoLayout::Directory],
-        false => &[RedoLayout::SingleFile, RedoLayout::Classic],
+    let layouts: &[RedoFormat] = match is_directory {
+        true => &[RedoFormat::Directory],
+        false => &[RedoFormat::SingleFile, RedoFormat::Classic],
     };
     let mut failed = None;
     for layout in layouts {
         match redo::log_range(&files, *layout) {
             Ok(range) => {
-                ground.bound = Bound::Fixed(range.end);
-                ground.redo = Some(range);
+                context.bound = Bound::Fixed(range.end);
+                context.redo = Some(range);
                 return;
             }
             // The one that knows the format has more to say than that it does not.
@@ -225,50 +225,50 @@ fn add_redo(ground: &mut Ground, mut files: Vec<PathBuf>) {
             "the end of the redo log could not be read, so LSNs were not compared with it: {}",
             error.chain()
         );
-        ground.notes.push(note);
+        context.notes.push(note);
     }
 }
 
-fn of_paths(paths: &[PathBuf]) -> Result<Ground> {
+fn of_paths(paths: &[PathBuf]) -> Result<CheckContext> {
     let shown: Vec<String> = paths
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    let mut ground = Ground::new("files", shown.join(", "));
+    let mut context = CheckContext::new("files", shown.join(", "));
     let mut found = walk::Found::default();
     for path in paths {
         found.add(path)?;
     }
     let of_path = |path: &PathBuf, size: u64| Subject {
         name: path.display().to_string(),
-        place: Place::Path(path.clone()),
+        place: FileLocation::Path(path.clone()),
         size,
         shape: OnceLock::new(),
     };
-    ground.subjects = found
+    context.subjects = found
         .plain
         .iter()
         .map(|(p, size)| of_path(p, *size))
         .collect();
     for system in &found.systems {
         let files = system.iter().map(|(path, size)| of_path(path, *size));
-        ground.subjects.extend(continued(files.collect()));
+        context.subjects.extend(continued(files.collect()));
     }
     // Of several directories, or of files alone, nothing tells which log belongs to which pages.
     if let [path] = paths
         && path.is_dir()
         && let [system] = &found.systems[..]
     {
-        ground
+        context
             .doublewrite
             .extend(system.first().map(|(path, _)| path.clone()));
-        ground.doublewrite.append(&mut found.doublewrite);
+        context.doublewrite.append(&mut found.doublewrite);
         if !found.redo.is_empty() {
-            add_redo(&mut ground, found.redo);
+            add_redo(&mut context, found.redo);
         }
-        ground.page_size = page_size_of(&system[0].0);
+        context.page_size = page_size_of(&system[0].0);
     }
-    Ok(ground)
+    Ok(context)
 }
 
 fn page_size_of(ibdata1: &Path) -> Option<PageSize> {
@@ -278,7 +278,7 @@ fn page_size_of(ibdata1: &Path) -> Option<PageSize> {
     }
 }
 
-fn generation(repository: Repository, number: Option<u32>) -> Result<Ground> {
+fn generation(repository: Repository, number: Option<u32>) -> Result<CheckContext> {
     let newest = || -> Result<Option<u32>> {
         Ok(repository.generations()?.last().map(|one| one.generation))
     };
@@ -287,7 +287,7 @@ fn generation(repository: Repository, number: Option<u32>) -> Result<Ground> {
         None => newest()?.ok_or_else(|| Error::failed("the repository has no generation yet"))?,
     };
     let reader = repository.reader(number)?;
-    let mut ground = Ground::new("generation", repository.place());
+    let mut context = CheckContext::new("generation", repository.place());
     let mut system = Vec::new();
     for record in reader.files() {
         let record = record.context(|| "failed to list the generation")?;
@@ -297,24 +297,24 @@ fn generation(repository: Repository, number: Option<u32>) -> Result<Ground> {
         let one = Subject {
             name: record.meta.name.clone(),
             size: record.meta.size,
-            place: Place::Stored(Box::new(record)),
+            place: FileLocation::Stored(Box::new(record)),
             shape: OnceLock::new(),
         };
         match walk::is_system(&one.name) {
             true => system.push(one),
-            false => ground.subjects.push(one),
+            false => context.subjects.push(one),
         }
     }
     system.sort_by_key(|one| walk::number(&one.name));
     stored_system(&reader, &system)?;
-    ground.subjects.extend(system);
-    ground.reader = Some(reader);
-    Ok(ground)
+    context.subjects.extend(system);
+    context.reader = Some(reader);
+    Ok(context)
 }
 
 /// Gives the later files of a stored system tablespace their place in it.
 fn stored_system(reader: &Reader, files: &[Subject]) -> Result<()> {
-    let Some(Place::Stored(record)) = files.first().map(|file| &file.place) else {
+    let Some(FileLocation::Stored(record)) = files.first().map(|file| &file.place) else {
         return Ok(());
     };
     let mut start = vec![0; 65536];

@@ -2,7 +2,7 @@
 
 use super::report::{FileNote, Severity};
 use evenkeel_innodb::kind::KINDS;
-use evenkeel_innodb::{Kind, PageHeader};
+use evenkeel_innodb::{PageHeader, PageKind};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
@@ -97,7 +97,7 @@ pub(super) struct Raw {
     pub(super) expected: Option<u64>,
     pub(super) found: Option<u64>,
     pub(super) header: Option<PageHeader>,
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<PageKind>,
 }
 
 /// Findings of all threads.

@@ -1,7 +1,7 @@
 //! In which order to read: by place on disk where a head has to move, else as it comes.
 
 use super::job::Job;
-use evenkeel_snapshot::extents::{Extents, Place};
+use evenkeel_snapshot::extents::{ExtentLocation, Extents};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -96,8 +96,8 @@ fn address(file: &File, at: u64) -> Option<u64> {
         let segment = segment.ok()?;
         if segment.end > at {
             return match segment.place {
-                Place::Shared(address) => Some(address + at.saturating_sub(segment.start)),
-                Place::Zeros | Place::Opaque => None,
+                ExtentLocation::Shared(address) => Some(address + at.saturating_sub(segment.start)),
+                ExtentLocation::Zeros | ExtentLocation::Opaque => None,
             };
         }
     }

@@ -1,6 +1,6 @@
 //! How the server ended: cleanly, or so that the redo log has to be applied.
 
-use evenkeel_innodb::redo::{self, RedoHeader, RedoLayout};
+use evenkeel_innodb::redo::{self, RedoFormat, RedoHeader};
 use evenkeel_op::Result;
 use evenkeel_server::files::{FileClass, ServerFiles};
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ fn number(name: &str) -> u64 {
 /// Looks at the redo log. Reads it from the checkpoint to its end, so that this part is in memory
 /// afterwards: the server reads it first of all.
 pub(super) fn state(logs: &[PathBuf]) -> Redo {
-    let layouts = [RedoLayout::SingleFile, RedoLayout::Classic];
+    let layouts = [RedoFormat::SingleFile, RedoFormat::Classic];
     let Some(first) = logs.first() else {
         return Redo::Unknown;
     };

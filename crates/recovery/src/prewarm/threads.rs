@@ -33,7 +33,7 @@ pub(super) fn read(jobs: &[Job], ramp: &mut Ramp, sink: &mut dyn Sink) -> io::Re
         stop: AtomicBool::new(false),
     };
     std::thread::scope(|scope| {
-        let (told, ends) = sync_channel(2 * super::ramp::DEPTH_MAX);
+        let (reported, ends) = sync_channel(2 * super::ramp::DEPTH_MAX);
         let mut readers = 0;
         let mut outstanding = jobs.len();
         let result = loop {
@@ -42,7 +42,7 @@ pub(super) fn read(jobs: &[Job], ramp: &mut Ramp, sink: &mut dyn Sink) -> io::Re
             }
             let wanted = ramp.depth().min(jobs.len());
             queue.depth.store(ramp.depth(), Ordering::Relaxed);
-            if let Err(error) = grow(scope, &queue, &mut readers, wanted, &told) {
+            if let Err(error) = grow(scope, &queue, &mut readers, wanted, &reported) {
                 break Err(error);
             }
             match ends.recv_timeout(LOOK) {
@@ -58,7 +58,7 @@ pub(super) fn read(jobs: &[Job], ramp: &mut Ramp, sink: &mut dyn Sink) -> io::Re
         };
         queue.stop.store(true, Ordering::Relaxed);
         // What ended meanwhile counts; and nobody waits for room to say so.
-        drop(told);
+        drop(reported);
         for (job, outcome) in ends {
             sink.done(job, outcome, ramp.depth());
         }
@@ -74,14 +74,14 @@ fn grow<'scope>(
     queue: &'scope Queue<'_>,
     readers: &mut usize,
     wanted: usize,
-    told: &SyncSender<End>,
+    reported: &SyncSender<End>,
 ) -> io::Result<()> {
     while *readers < wanted {
-        let (number, told) = (*readers, told.clone());
+        let (number, reported) = (*readers, reported.clone());
         let reader = Builder::new()
             .name("prewarm".to_owned())
             .stack_size(STACK_BYTES);
-        match reader.spawn_scoped(scope, move || queue.work(number, &told)) {
+        match reader.spawn_scoped(scope, move || queue.work(number, &reported)) {
             Ok(_) => *readers += 1,
             Err(error) if *readers == 0 => return Err(error),
             Err(_) => return Ok(()),
@@ -91,7 +91,7 @@ fn grow<'scope>(
 }
 
 impl Queue<'_> {
-    fn work(&self, number: usize, told: &SyncSender<End>) {
+    fn work(&self, number: usize, reported: &SyncSender<End>) {
         let mut buffer = vec![0; READ_BYTES];
         // A depth that is found to be too much has its readers gone for good: it does not grow again.
         while !self.stop.load(Ordering::Relaxed) && number < self.depth.load(Ordering::Relaxed) {
@@ -99,7 +99,7 @@ impl Queue<'_> {
             let Some(job) = self.jobs.get(index) else {
                 return;
             };
-            if told.send((index, perform(job, &mut buffer))).is_err() {
+            if reported.send((index, perform(job, &mut buffer))).is_err() {
                 return;
             }
         }

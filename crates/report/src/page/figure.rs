@@ -1,6 +1,6 @@
 //! The numbers behind a picture.
 
-use super::{Cell, Figure, Table};
+use super::{Cell, Figure, PageTable};
 use crate::bars::rounded;
 use crate::{Bars, Plot};
 
@@ -21,7 +21,7 @@ impl Figure {
     }
 
     /// Returns its numbers; the spread of each in brackets.
-    pub(super) fn numbers(&self) -> Table {
+    pub(super) fn numbers(&self) -> PageTable {
         match self {
             Self::Plot(plot) => of_plot(plot),
             Self::Bars(bars) => of_bars(bars),
@@ -33,7 +33,7 @@ impl Figure {
         let Self::Plot(plot) = self else {
             return Vec::new();
         };
-        let told = plot.events.iter().map(|event| match event.to {
+        let reported = plot.events.iter().map(|event| match event.to {
             Some(to) => format!(
                 "{}: from {} to {to}",
                 event.name,
@@ -42,13 +42,13 @@ impl Figure {
             ),
             None => format!("{}: at {}", event.name, short(event.from)),
         });
-        told.collect()
+        reported.collect()
     }
 }
 
 /// A row for each place along the first axis.
-fn of_plot(plot: &Plot) -> Table {
-    let mut table = Table::new(&[&plot.x.name]);
+fn of_plot(plot: &Plot) -> PageTable {
+    let mut table = PageTable::new(&[&plot.x.name]);
     table
         .heads
         .extend(plot.series.iter().map(|s| s.name.clone()));
@@ -69,8 +69,8 @@ fn of_plot(plot: &Plot) -> Table {
     table
 }
 
-fn of_bars(bars: &Bars) -> Table {
-    let mut table = Table::new(&[""]);
+fn of_bars(bars: &Bars) -> PageTable {
+    let mut table = PageTable::new(&[""]);
     let name = |name: &str| match name {
         "" => bars.axis.name.clone(),
         name => name.to_owned(),

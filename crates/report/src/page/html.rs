@@ -1,6 +1,6 @@
 //! A page, written as HTML.
 
-use super::{About, Cell, Fact, Figure, Page, Part, Table};
+use super::{About, Cell, Fact, Figure, Page, PageTable, Part};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -100,7 +100,7 @@ fn list(html: &mut String, points: &[String]) {
     html.push_str("</ul>\n");
 }
 
-fn table(html: &mut String, table: &Table) {
+fn table(html: &mut String, table: &PageTable) {
     html.push_str("<div class=\"wide\"><table>\n<thead><tr>");
     for (column, head) in table.heads.iter().enumerate() {
         // Above numbers, to the right as they are.
@@ -175,7 +175,7 @@ fn again(html: &mut String, about: &About) {
     html.push_str(&element("h2", "", "Do it again"));
     html.push_str(&element("pre", "", &about.command));
     if let Some(seed) = about.seed {
-        let told = format!("Random choices came from the seed {seed}: use it to repeat them.");
-        html.push_str(&element("p", "", &told));
+        let reported = format!("Random choices came from the seed {seed}: use it to repeat them.");
+        html.push_str(&element("p", "", &reported));
     }
 }

@@ -33,7 +33,7 @@ pub enum Part {
     /// Points, one line each.
     Points(Vec<String>),
     /// A table.
-    Table(Table),
+    Table(PageTable),
     /// A picture with the numbers behind it.
     Figure(Figure),
 }
@@ -49,7 +49,7 @@ pub enum Figure {
 
 /// Rows below names.
 #[derive(Debug, Clone, Default)]
-pub struct Table {
+pub struct PageTable {
     /// The names of the columns.
     pub heads: Vec<String>,
     /// The rows, each as long as `heads`.
@@ -125,7 +125,7 @@ impl From<Bars> for Part {
     }
 }
 
-impl Table {
+impl PageTable {
     /// Begins one with the names of its columns.
     #[must_use]
     pub fn new(heads: &[&str]) -> Self {

@@ -38,7 +38,7 @@ fn bars() -> Bars {
 }
 
 fn page() -> Page {
-    let mut table = Table::new(&["kind", "p95"]);
+    let mut table = PageTable::new(&["kind", "p95"]);
     table.row([
         Cell::text("<script>alert(1)</script>"),
         Cell::number(1.25, 1),
@@ -105,7 +105,7 @@ fn the_numbers_behind_each_picture_are_there() {
 #[test]
 fn no_line_begins_with_the_sign_of_percent() {
     let mut page = page();
-    let mut table = Table::new(&["", "within 95 %"]);
+    let mut table = PageTable::new(&["", "within 95 %"]);
     table.row([Cell::text("x"), Cell::Number("12 %".to_owned())]);
     page.parts.push(Part::Table(table));
     page.about.command = "date '+%s %N'".to_owned();

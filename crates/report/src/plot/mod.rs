@@ -89,8 +89,8 @@ impl Plot {
     fn notes(&self) -> String {
         let points = self.series.iter().map(|series| series.shown(self).count());
         let is_a_point = points.max() == Some(1);
-        let told = if is_a_point { NO_CURVE } else { "" };
-        [told, &self.note].join(" ")
+        let reported = if is_a_point { NO_CURVE } else { "" };
+        [reported, &self.note].join(" ")
     }
 
     /// Draws it as part of a page.

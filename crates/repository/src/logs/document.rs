@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// A kind of document.
-pub(super) struct Kind {
+pub(super) struct DocumentKind {
     /// The document's title.
     pub(super) title: &'static str,
     /// What its proof is for, so that one of another kind does not serve.
@@ -46,7 +46,7 @@ impl<C: Serialize + Clone> Body<C> {
     }
 }
 
-impl Kind {
+impl DocumentKind {
     /// Returns the bytes of a document about a timeline.
     pub(super) fn seal<C: Serialize + Clone>(
         &self,

@@ -3,7 +3,7 @@
 //! The repository does not know where in a log a generation is; who asks says so. The mark is written
 //! first: from then on the segments before it are not there, whether or not they were removed.
 
-use super::header::Place;
+use super::header::LogPosition;
 use super::index::{self, Folder};
 use super::mark::{self, Forgotten};
 use super::{Segment, Timeline};
@@ -35,7 +35,7 @@ pub struct ForgottenLogs {
     /// The timeline of its log.
     pub timeline: String,
     /// What is left begins here; nothing is left where there is no place.
-    pub before: Option<Place>,
+    pub before: Option<LogPosition>,
     /// Segments that go, left-overs of an interrupted run included.
     pub segments: u64,
     /// Bytes that they take.
@@ -169,7 +169,7 @@ fn step(folder: &Folder, asked: Option<&ForgetLogs>) -> Option<ForgottenLogs> {
                 gone.extend(folder.leftovers.iter().chain(&folder.segments));
             }
             Some(file) => {
-                let place = Place {
+                let place = LogPosition {
                     file: file.clone(),
                     position: 0,
                 };
@@ -203,7 +203,7 @@ fn step(folder: &Folder, asked: Option<&ForgetLogs>) -> Option<ForgottenLogs> {
 impl Timeline {
     /// Returns whether a place lies in it, or at one of its ends.
     #[must_use]
-    pub fn has(&self, place: &Place) -> bool {
+    pub fn has(&self, place: &LogPosition) -> bool {
         self.segments.iter().any(|one| {
             one.file == place.file && one.start <= place.position && place.position <= one.end
         })

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 /// A place in a source's binary logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct LogPosition {
     /// The file's name, without directory.
     pub file: String,
     /// Byte position in it.
     pub position: u64,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for LogPosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.file, self.position)
     }
@@ -54,7 +54,7 @@ pub struct SegmentHeader {
     /// Position after its last byte.
     pub end: u64,
     /// Where the stream was before it; none where an archive begins and behind a gap.
-    pub previous: Option<Place>,
+    pub previous: Option<LogPosition>,
     /// Why there is a gap before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<String>,

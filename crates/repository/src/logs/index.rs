@@ -2,7 +2,7 @@
 //! begin a file.
 
 use super::handle::Logs;
-use super::header::{Place, SegmentHeader};
+use super::header::{LogPosition, SegmentHeader};
 use super::link::{self, Link};
 use super::mark::{self, FORGOTTEN, Forgotten};
 use crate::heal::{is_unfinished, list};
@@ -81,8 +81,8 @@ impl Segment {
 
     /// Returns the place of its first byte.
     #[must_use]
-    pub fn from(&self) -> Place {
-        Place {
+    pub fn from(&self) -> LogPosition {
+        LogPosition {
             file: self.file.clone(),
             position: self.start,
         }
@@ -90,8 +90,8 @@ impl Segment {
 
     /// Returns the place after its last byte.
     #[must_use]
-    pub fn to(&self) -> Place {
-        Place {
+    pub fn to(&self) -> LogPosition {
+        LogPosition {
             file: self.file.clone(),
             position: self.end,
         }
@@ -102,9 +102,9 @@ impl Segment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gap {
     /// The last place before it.
-    pub after: Place,
+    pub after: LogPosition,
     /// The first place behind it.
-    pub before: Place,
+    pub before: LogPosition,
     /// Why, where that is known.
     pub why: Option<String>,
 }
@@ -127,13 +127,13 @@ pub struct Timeline {
 impl Timeline {
     /// Returns the place after the last byte.
     #[must_use]
-    pub fn end(&self) -> Option<Place> {
+    pub fn end(&self) -> Option<LogPosition> {
         self.segments.last().map(Segment::to)
     }
 
     /// Returns the place of the first byte.
     #[must_use]
-    pub fn start(&self) -> Option<Place> {
+    pub fn start(&self) -> Option<LogPosition> {
         self.segments.first().map(Segment::from)
     }
 }
@@ -247,7 +247,7 @@ impl Folder {
         }
         let unknown = || match &self.forgotten {
             Some(Forgotten::Before(place)) => place.clone(),
-            _ => Place {
+            _ => LogPosition {
                 file: segment.file.clone(),
                 position: 0,
             },

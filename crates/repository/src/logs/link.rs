@@ -2,9 +2,9 @@
 //! `follows-2` … in the folder of the one that continues. Each is written once, by the archiver that
 //! had the server's word for it.
 
-use super::document::Kind;
+use super::document::DocumentKind;
 use super::handle::{LogWriter, Logs};
-use super::header::Place;
+use super::header::LogPosition;
 use super::index;
 use crate::heal::list;
 use crate::sealed;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// The title of the document, and what its object's name begins with.
 const FOLLOWS: &str = "follows";
-const DOCUMENT: Kind = Kind {
+const DOCUMENT: DocumentKind = DocumentKind {
     title: FOLLOWS,
     proof: "evenkeel history follows v1",
 };
@@ -27,7 +27,7 @@ pub struct Link {
     /// The timeline of its log.
     pub timeline: String,
     /// Up to here, that timeline counts.
-    pub after: Place,
+    pub after: LogPosition,
     /// Which transactions were executed up to there, as the server writes it.
     pub gtids: String,
     /// The file of the timeline that continues, from whose beginning on there is every transaction

@@ -1,9 +1,9 @@
 //! What was forgotten of a timeline: the object `forgotten` in its folder. It comes before anything is
 //! removed, so whoever finds less than was written knows whether that was meant.
 
-use super::document::Kind;
+use super::document::DocumentKind;
 use super::handle::Logs;
-use super::header::Place;
+use super::header::LogPosition;
 use super::index;
 use crate::crypt::RunKeys;
 use crate::sealed;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const FORGOTTEN: &str = "forgotten";
 /// The object while it is written.
 pub(super) const UNFINISHED_MARK: &str = "forgotten.tmp";
-const DOCUMENT: Kind = Kind {
+const DOCUMENT: DocumentKind = DocumentKind {
     title: FORGOTTEN,
     proof: "evenkeel forgotten logs v1",
 };
@@ -24,14 +24,14 @@ const DOCUMENT: Kind = Kind {
 #[derive(Clone, Serialize, Deserialize)]
 struct Content {
     /// Everything before this was forgotten; everything there is where it says nothing.
-    before: Option<Place>,
+    before: Option<LogPosition>,
 }
 
 /// What is known to be forgotten of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Forgotten {
     /// Everything before this place.
-    Before(Place),
+    Before(LogPosition),
     /// Everything.
     All,
 }
@@ -57,7 +57,7 @@ pub(super) fn write(
     logs: &Logs,
     keys: Option<&RunKeys>,
     (source, timeline): (&str, &str),
-    before: Option<&Place>,
+    before: Option<&LogPosition>,
 ) -> Result<()> {
     let content = Content {
         before: before.cloned(),

@@ -24,7 +24,7 @@ mod segment;
 pub(crate) use check::check;
 pub use forget::{ForgetLogs, ForgetLogsPlan, ForgottenLogs};
 pub use handle::{LogWriter, Logs};
-pub use header::{Home, Place, SegmentHeader, Unfinished};
+pub use header::{Home, LogPosition, SegmentHeader, Unfinished};
 pub(crate) use index::order_of;
 pub use index::{Gap, Segment, Timeline};
 pub use link::Link;

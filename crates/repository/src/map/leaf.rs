@@ -13,7 +13,7 @@
 //! In a full leaf the runs cover all blocks; in one of changes, what they do not cover is as in
 //! the full leaf.
 
-use super::{Entry, FAN_OUT, Place, RecordRef};
+use super::{BlockAddress, Entry, FAN_OUT, RecordRef};
 use crate::format::bytes::{Cursor, Malformed, put_varint};
 use crate::ids::BlockHash;
 
@@ -160,7 +160,7 @@ pub(crate) fn decode(body: &[u8], is_changes: bool) -> Result<LeafBody, Malforme
             HOLE => run.fill(Entry::Hole),
             ZERO => run.fill(Entry::Zero),
             DATA | DATA_TAIL_HOLE => {
-                let mut place = Place {
+                let mut place = BlockAddress {
                     generation: fields.small()?,
                     pack: fields.small()?,
                     frame: fields.small()?,
@@ -205,7 +205,7 @@ mod tests {
             Just(Entry::Zero),
             (place, any::<[u8; 16]>(), any::<bool>()).prop_map(|(place, hash, tail_hole)| {
                 Entry::Data {
-                    place: Place {
+                    place: BlockAddress {
                         generation: place.0,
                         pack: place.1,
                         frame: place.2,
@@ -255,7 +255,7 @@ mod tests {
     fn neighbours_share_a_run() {
         let entries: Vec<Entry> = (0..256)
             .map(|slot| Entry::Data {
-                place: Place {
+                place: BlockAddress {
                     generation: 1,
                     pack: 0,
                     frame: 9,

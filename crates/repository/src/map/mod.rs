@@ -13,7 +13,7 @@ pub(crate) const FAN_OUT: u64 = 256;
 
 /// Where a block's bytes lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct BlockAddress {
     pub(crate) generation: u32,
     pub(crate) pack: u32,
     pub(crate) frame: u32,
@@ -31,7 +31,7 @@ pub(crate) enum Entry {
     Zero,
     /// Stored bytes; with `tail_hole` they are only the front of the block, the rest is a hole.
     Data {
-        place: Place,
+        place: BlockAddress,
         hash: BlockHash,
         tail_hole: bool,
     },

@@ -8,7 +8,7 @@ use crate::ids::BlockHash;
 use crate::list::{FileMeta, FileRecord};
 use crate::lru::Lru;
 use crate::map::tree::Tree;
-use crate::map::{Entry, FAN_OUT, Place};
+use crate::map::{BlockAddress, Entry, FAN_OUT};
 use crate::mutex::held;
 use evenkeel_op::Result;
 use std::sync::{Arc, Mutex};
@@ -237,7 +237,7 @@ impl<'c> Frames<'c> {
     }
 }
 
-fn wrong_block(place: Place) -> evenkeel_op::Error {
+fn wrong_block(place: BlockAddress) -> evenkeel_op::Error {
     let pack = format!("generations/{}/pack-{:04}", place.generation, place.pack);
     damaged(
         &pack,
@@ -273,7 +273,7 @@ mod tests {
         let cache = FrameCache::new(1 << 20);
         let is_right = |slot, byte, tail_hole, number| {
             let entry = Entry::Data {
-                place: Place {
+                place: BlockAddress {
                     generation: 1,
                     pack: 0,
                     frame: 0,

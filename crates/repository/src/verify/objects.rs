@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, Opened};
 use crate::fault::damaged;
 use crate::format::header::ObjectKind;
 use crate::ids::Digest;
-use crate::map::Place;
+use crate::map::BlockAddress;
 use crate::marks::Marks;
 use evenkeel_op::{Cancel, Progress, Result, Unit};
 use std::sync::atomic::Ordering;
@@ -106,7 +106,7 @@ pub(super) fn check_rest(
                 }
                 let length = u64::from(entry.length);
                 findings.content_total.fetch_add(length, Ordering::Relaxed);
-                let place = Place {
+                let place = BlockAddress {
                     generation,
                     pack: *number,
                     frame,

@@ -2,7 +2,7 @@
 
 use super::sample::{Sample, SampleReport};
 use crate::fault;
-use crate::map::Place;
+use crate::map::BlockAddress;
 use crate::mutex::held;
 use evenkeel_op::{Error, Result};
 use serde::Serialize;
@@ -74,7 +74,7 @@ pub(crate) struct Findings {
     /// Object and what is wrong, then whom it affects.
     details: Mutex<BTreeMap<(String, String), Detail>>,
     /// Blocks that cannot be read, and the finding that says why.
-    places: Mutex<HashMap<Place, (String, String)>>,
+    places: Mutex<HashMap<BlockAddress, (String, String)>>,
     notes: Mutex<Vec<String>>,
     pub(super) files: AtomicU64,
     pub(super) blocks: AtomicU64,
@@ -108,13 +108,13 @@ impl Findings {
         }
     }
 
-    pub(super) fn add_block(&self, error: &Error, place: Place, file: &str) {
+    pub(super) fn add_block(&self, error: &Error, place: BlockAddress, file: &str) {
         self.add_for(error, None, file);
         held(&self.places).insert(place, fault::describe(error));
     }
 
     /// Says that a generation needs a block; returns whether that block is damaged.
-    pub(super) fn needs(&self, generation: u32, place: &Place) -> bool {
+    pub(super) fn needs(&self, generation: u32, place: &BlockAddress) -> bool {
         let Some(key) = held(&self.places).get(place).cloned() else {
             return false;
         };

@@ -2,7 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::format::header::ObjectKind;
-use crate::map::Place;
+use crate::map::BlockAddress;
 use evenkeel_op::Result;
 use serde::Serialize;
 
@@ -93,7 +93,7 @@ impl Sample {
     }
 
     /// Whether the frame of a place should be read.
-    pub(super) fn has(self, place: &Place) -> bool {
+    pub(super) fn has(self, place: &BlockAddress) -> bool {
         let draw = |seed: u64| {
             let mut hasher = blake3::Hasher::new();
             hasher.update(&seed.to_le_bytes());
@@ -135,8 +135,8 @@ impl Sample {
 mod tests {
     use super::*;
 
-    fn places() -> impl Iterator<Item = Place> {
-        (0..40_000u32).map(|number| Place {
+    fn places() -> impl Iterator<Item = BlockAddress> {
+        (0..40_000u32).map(|number| BlockAddress {
             generation: 1 + number / 10_000,
             pack: number / 1_000 % 10,
             frame: number % 1_000,
@@ -167,7 +167,7 @@ mod tests {
         let tenth = count(share(0.1, 7));
         assert!((3_000..5_000).contains(&tenth), "{tenth}");
         assert_eq!((count(share(0.0, 7)), count(share(1.0, 7))), (0, 40_000));
-        let both = |place: &Place| share(0.1, 7).has(place) && share(0.1, 8).has(place);
+        let both = |place: &BlockAddress| share(0.1, 7).has(place) && share(0.1, 8).has(place);
         assert!(places().filter(both).count() < tenth / 3);
     }
 }

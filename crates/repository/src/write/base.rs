@@ -4,7 +4,7 @@ use crate::catalog::Catalog;
 use crate::format::header::ObjectKind;
 use crate::ids::RepositoryId;
 use crate::list::{FileMeta, FileRecord, ListReader};
-use crate::manifest::{GenerationRef, Kind};
+use crate::manifest::{GenerationKind, GenerationRef};
 use crate::map::tree::Tree;
 use crate::repository::list_hint;
 use evenkeel_op::{Error, Result};
@@ -53,7 +53,7 @@ impl BaseFile {
 }
 
 pub(crate) struct Base {
-    pub(crate) kind: Kind,
+    pub(crate) kind: GenerationKind,
     pub(crate) reference: GenerationRef,
     pub(super) list: ListReader,
     pub(super) catalog: Arc<Catalog>,
@@ -85,7 +85,7 @@ pub(super) fn find_base(catalog: Arc<Catalog>, kind: RunKind) -> Result<Option<B
     let (live, kind) = match kind {
         RunKind::Full => return Ok(None),
         RunKind::Incremental => match newest {
-            Some(live) => (live, Kind::Incremental),
+            Some(live) => (live, GenerationKind::Incremental),
             None => return Ok(None),
         },
         RunKind::Against(number) => {
@@ -93,7 +93,7 @@ pub(super) fn find_base(catalog: Arc<Catalog>, kind: RunKind) -> Result<Option<B
                 Error::usage(format!("there is no generation {number} to compare with"))
                     .hint(list_hint(&catalog.store.place()))
             })?;
-            (live, Kind::Differential)
+            (live, GenerationKind::Differential)
         }
     };
     let list = ListReader::open(catalog.object(live.generation, ObjectKind::Files, 0)?)?;

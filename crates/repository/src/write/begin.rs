@@ -11,7 +11,7 @@ use crate::head::Head;
 use crate::heal;
 use crate::list::{FileKind, FileMeta, FileRecord};
 use crate::locks;
-use crate::manifest::Kind;
+use crate::manifest::GenerationKind;
 use crate::map::tree::Tree;
 use crate::names;
 use crate::repository::Repository;
@@ -130,8 +130,10 @@ impl Writer {
 
     /// Returns what this run turned out to be: an incremental one without a base is full.
     #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.base.as_ref().map_or(Kind::Full, |base| base.kind)
+    pub fn kind(&self) -> GenerationKind {
+        self.base
+            .as_ref()
+            .map_or(GenerationKind::Full, |base| base.kind)
     }
 
     /// Returns what earlier, interrupted runs left, and what was done about it.

@@ -26,13 +26,13 @@ pub struct FileBuilder {
     base: Option<Arc<BaseFile>>,
     /// From this block on the base says nothing about this file.
     given_from: u64,
-    state: Mutex<State>,
+    state: Mutex<TreeDraft>,
     finished: bool,
 }
 
 /// What was given and is not in a finished node yet.
 #[derive(Default)]
-struct State {
+struct TreeDraft {
     /// Per level from 1 on, per node: the children that were given.
     drafts: Vec<BTreeMap<u64, BTreeMap<u8, Child>>>,
     root: Option<Child>,
@@ -62,7 +62,7 @@ impl FileBuilder {
             id: base
                 .as_ref()
                 .map_or_else(|| shared.next_file(), |base| base.id()),
-            state: Mutex::new(State {
+            state: Mutex::new(TreeDraft {
                 drafts: vec![BTreeMap::new(); usize::from(level)],
                 root: None,
                 owed,
@@ -150,7 +150,7 @@ impl FileBuilder {
     }
 
     /// Puts a subtree where it belongs; a node that has all its children now is written.
-    fn place(&self, state: &mut State, level: u8, index: u64, child: Child) -> Result<()> {
+    fn place(&self, state: &mut TreeDraft, level: u8, index: u64, child: Child) -> Result<()> {
         if self.is_placed(state, level, index) {
             let name = &self.meta.name;
             return Err(Error::failed(format!("a leaf of '{name}' was given twice")));
@@ -170,7 +170,7 @@ impl FileBuilder {
     }
 
     /// Whether the subtree, or one that contains it, was placed before.
-    fn is_placed(&self, state: &State, mut level: u8, mut index: u64) -> bool {
+    fn is_placed(&self, state: &TreeDraft, mut level: u8, mut index: u64) -> bool {
         while level < self.level {
             let draft = state.drafts[usize::from(level)].get(&(index / FAN_OUT));
             if draft.is_some_and(|draft| draft.contains_key(&((index % FAN_OUT) as u8))) {
@@ -184,7 +184,7 @@ impl FileBuilder {
 
     fn write_node(
         &self,
-        state: &mut State,
+        state: &mut TreeDraft,
         level: u8,
         index: u64,
         given: &BTreeMap<u8, Child>,

@@ -5,7 +5,7 @@ use super::begin::Writer;
 use crate::head::{Head, Live};
 use crate::heal;
 use crate::ids::Digest;
-use crate::manifest::{GenerationRef, Kind, Manifest, ObjectInfo};
+use crate::manifest::{GenerationKind, GenerationRef, Manifest, ObjectInfo};
 use crate::mutex::held;
 use crate::names;
 use crate::sealed;
@@ -19,7 +19,7 @@ pub struct CommitInfo {
     /// Its number.
     pub generation: u32,
     /// How it relates to earlier ones.
-    pub kind: Kind,
+    pub kind: GenerationKind,
     /// The generation it was compared with.
     pub based_on: Option<u32>,
     /// Names exactly this generation of this repository.

@@ -22,13 +22,13 @@ pub struct GrowingBuilder {
     /// Identity in map records.
     id: u64,
     base: Option<Arc<BaseFile>>,
-    state: Mutex<State>,
+    state: Mutex<GrowingDraft>,
     finished: bool,
 }
 
 /// What was given and is not in a full node yet.
 #[derive(Default)]
-struct State {
+struct GrowingDraft {
     /// Per level of the children, per node above them: the children that were given.
     drafts: Vec<BTreeMap<u64, BTreeMap<u8, Child>>>,
     /// Where the file ends, as the leaf says that is not full.
@@ -123,7 +123,7 @@ impl GrowingBuilder {
     }
 
     /// Puts a subtree where it belongs; a full node is written.
-    fn place(&self, state: &mut State, level: u8, index: u64, child: Child) -> Result<()> {
+    fn place(&self, state: &mut GrowingDraft, level: u8, index: u64, child: Child) -> Result<()> {
         let (at, parent) = (usize::from(level), index / FAN_OUT);
         if state.drafts.len() <= at {
             state.drafts.resize_with(at + 1, BTreeMap::new);

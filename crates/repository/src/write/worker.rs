@@ -8,7 +8,7 @@ use crate::fault::store_failed;
 use crate::format::frame::{self, FRAME_RAW_MAX, FRAME_SLOTS_MAX, FRAMES_MAX, TableEntry};
 use crate::format::header::{HEADER_LENGTH, Header, ObjectId};
 use crate::manifest::ObjectInfo;
-use crate::map::Place;
+use crate::map::BlockAddress;
 use crate::mutex::held;
 use crate::store::{Existing, FrameEncoder, NewObject, RawFrame, Store};
 use evenkeel_op::{Context, Result};
@@ -152,7 +152,7 @@ impl Worker {
     }
 
     /// Stores a block's bytes and returns where they will lie.
-    pub(crate) fn store(&mut self, bytes: &[u8]) -> Result<Place> {
+    pub(crate) fn store(&mut self, bytes: &[u8]) -> Result<BlockAddress> {
         let full =
             self.raw.len() + bytes.len() > FRAME_RAW_MAX || self.lengths.len() == FRAME_SLOTS_MAX;
         if full && !self.lengths.is_empty() {
@@ -166,7 +166,7 @@ impl Worker {
                 none.insert(self.shared.watch(created)?)
             }
         };
-        let place = Place {
+        let place = BlockAddress {
             generation: self.shared.generation,
             pack: pack.id.number,
             frame: pack.next_frame(),

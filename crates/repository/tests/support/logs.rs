@@ -3,13 +3,13 @@
 use super::content;
 use evenkeel_op::Result;
 use evenkeel_repository::Repository;
-use evenkeel_repository::logs::{Place, SegmentHeader};
+use evenkeel_repository::logs::{LogPosition, SegmentHeader};
 use std::sync::Arc;
 
 pub const SOURCE: &str = "mariadb-7";
 
-pub fn place(file: u32, position: u64) -> Place {
-    Place {
+pub fn place(file: u32, position: u64) -> LogPosition {
+    LogPosition {
         file: format!("binlog.{file:06}"),
         position,
     }
@@ -26,7 +26,7 @@ pub fn add(
     timeline: &str,
     file: u32,
     (start, end): (u64, u64),
-    previous: Option<Place>,
+    previous: Option<LogPosition>,
 ) -> Result<()> {
     let logs = repo.logs();
     let _lock = logs.claim(SOURCE)?;
@@ -39,7 +39,7 @@ pub fn add(
         .finish()
 }
 
-pub fn header(file: u32, (start, end): (u64, u64), previous: Option<Place>) -> SegmentHeader {
+pub fn header(file: u32, (start, end): (u64, u64), previous: Option<LogPosition>) -> SegmentHeader {
     SegmentHeader {
         file: place(file, 0).file,
         start,

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// Longest wait for the first bytes: a server sends them unasked.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The header of a packet (length in three bytes, number) and the first byte of what is in it.
 const START: usize = 5;
@@ -25,14 +25,14 @@ pub(super) fn is_heard(options: &ConnectOptions, host: &str) -> bool {
 
 fn of_socket(options: &ConnectOptions) -> io::Result<[u8; START]> {
     let mut stream = UnixStream::connect(socket_path(options))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     start(&mut stream)
 }
 
 fn of_port(options: &ConnectOptions, host: &str) -> io::Result<[u8; START]> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let mut stream = TcpStream::connect((bare, options.port.unwrap_or(3306)))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     start(&mut stream)
 }
 

@@ -175,10 +175,10 @@ mod tests {
     #[test]
     fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
-        let (pipe, (told, heard)) = (dir.path().join(LOCKED[0]), std::sync::mpsc::channel());
+        let (pipe, (reported, heard)) = (dir.path().join(LOCKED[0]), std::sync::mpsc::channel());
         let made = std::process::Command::new("mkfifo").arg(pipe).status();
         assert!(made.unwrap().success());
-        std::thread::spawn(move || told.send(server_on(dir.path())));
+        std::thread::spawn(move || reported.send(server_on(dir.path())));
         let deadline = std::time::Duration::from_secs(30);
         assert_eq!(heard.recv_timeout(deadline), Ok(None));
     }

@@ -54,8 +54,8 @@ impl RedoShape {
         let dir = self.dir.display();
         // A server that looks for them by number does not start where a schema is called so.
         let kind = match self.layout {
-            Some(RedoLayout::Directory) => Kind::Files,
-            _ => Kind::All,
+            Some(RedoLayout::Directory) => Listing::Files,
+            _ => Listing::All,
         };
         let top = names(&self.dir, kind)?;
         let archived = top.iter().find(|name| is_archived(name));
@@ -69,7 +69,7 @@ impl RedoShape {
         }
         let numbers: BTreeSet<u32> = top.iter().filter_map(|name| number(name)).collect();
         let inside = self.dir.join(redo_names::DIRECTORY);
-        let moving = names(&inside, Kind::All)?;
+        let moving = names(&inside, Listing::All)?;
         if let Some(other) = moving.iter().find(|name| !is_known_inside(name)) {
             return Err(unknown(&inside.join(other)));
         }
@@ -139,13 +139,13 @@ fn is_known_inside(name: &str) -> bool {
 
 /// What is listed: a schema may be called like a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Listing {
     Files,
     All,
 }
 
 /// Lists a directory; nothing where there is none.
-fn names(dir: &Path, kind: Kind) -> Result<Vec<String>> {
+fn names(dir: &Path, kind: Listing) -> Result<Vec<String>> {
     let failed = || format!("failed to list {}", dir.display());
     let listed = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -157,7 +157,7 @@ fn names(dir: &Path, kind: Kind) -> Result<Vec<String>> {
         let is_dir = entry
             .file_type()
             .is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && entry.path().is_dir());
-        if kind == Kind::All || !is_dir {
+        if kind == Listing::All || !is_dir {
             names.push(entry.file_name().to_string_lossy().into_owned());
         }
     }

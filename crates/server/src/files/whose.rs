@@ -134,11 +134,11 @@ mod tests {
     const SOMEBODY: u32 = 4242;
 
     /// A data directory of an account's, and a program in it.
-    struct Ground {
+    struct Fixture {
         dir: tempfile::TempDir,
     }
 
-    impl Ground {
+    impl Fixture {
         fn new() -> Self {
             assert!(
                 rustix::process::geteuid().is_root(),
@@ -147,11 +147,11 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let open = Permissions::from_mode(0o755);
             fs::set_permissions(dir.path(), open).unwrap();
-            let ground = Self { dir };
-            fs::create_dir(ground.datadir()).unwrap();
-            fs::write(ground.datadir().join("ibdata1"), "").unwrap();
-            chown(ground.datadir(), Some(SOMEBODY), Some(SOMEBODY)).unwrap();
-            ground
+            let fixture = Self { dir };
+            fs::create_dir(fixture.datadir()).unwrap();
+            fs::write(fixture.datadir().join("ibdata1"), "").unwrap();
+            chown(fixture.datadir(), Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+            fixture
         }
 
         fn datadir(&self) -> PathBuf {
@@ -201,42 +201,42 @@ mod tests {
 
     #[test]
     fn a_server_of_the_directorys_owner_is_taken() {
-        let ground = Ground::new();
-        let server = ground.run("mysqld", 0o755, true);
-        let account = ground.judge(&server).unwrap();
+        let fixture = Fixture::new();
+        let server = fixture.run("mysqld", 0o755, true);
+        let account = fixture.judge(&server).unwrap();
         assert_eq!((account.user, account.group), (SOMEBODY, SOMEBODY));
     }
 
     /// What the server's account starts can be root's in effect.
     #[test]
     fn a_program_with_rights_of_another_is_no_server() {
-        let ground = Ground::new();
+        let fixture = Fixture::new();
         for mode in [0o4755, 0o2755] {
-            let server = ground.run("mysqld", mode, true);
-            refused(ground.judge(&server), "two accounts");
+            let server = fixture.run("mysqld", mode, true);
+            refused(fixture.judge(&server), "two accounts");
         }
     }
 
     #[test]
     fn a_server_of_another_than_the_directorys_owner_is_none_of_it() {
-        let ground = Ground::new();
-        let server = ground.run("mysqld", 0o755, true);
+        let fixture = Fixture::new();
+        let server = fixture.run("mysqld", 0o755, true);
         for owner in [0, SOMEBODY + 1] {
-            chown(ground.datadir(), Some(owner), None).unwrap();
-            refused(ground.judge(&server), "while the directory belongs");
+            chown(fixture.datadir(), Some(owner), None).unwrap();
+            refused(fixture.judge(&server), "while the directory belongs");
         }
-        chown(ground.datadir(), Some(0), None).unwrap();
-        fs::set_permissions(ground.datadir(), Permissions::from_mode(0o775)).unwrap();
-        refused(ground.judge(&server), "other users can write");
+        chown(fixture.datadir(), Some(0), None).unwrap();
+        fs::set_permissions(fixture.datadir(), Permissions::from_mode(0o775)).unwrap();
+        refused(fixture.judge(&server), "other users can write");
     }
 
     #[test]
     fn what_only_stands_in_the_directory_is_no_server() {
-        let ground = Ground::new();
-        let server = ground.run("mysqld", 0o755, false);
-        refused(ground.judge(&server), "none of its files");
-        let other = ground.run("sleeper", 0o755, true);
-        refused(ground.judge(&other), "is called neither");
+        let fixture = Fixture::new();
+        let server = fixture.run("mysqld", 0o755, false);
+        refused(fixture.judge(&server), "none of its files");
+        let other = fixture.run("sleeper", 0o755, true);
+        refused(fixture.judge(&other), "is called neither");
     }
 
     #[test]

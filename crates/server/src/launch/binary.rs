@@ -49,13 +49,13 @@ impl Binary {
         let Some((flavour, version)) = read_version(&text) else {
             let said = String::from_utf8_lossy(&output.stderr);
             let said = format!("{} {}", text.trim(), said.trim());
-            let told = match said.trim() {
+            let reported = match said.trim() {
                 "" => "nothing".to_owned(),
                 said => format!("'{}'", said.lines().next().unwrap_or_default()),
             };
             let path = path.display();
             return Err(Error::refused(format!(
-                "{path} is not a MySQL or MariaDB server: it printed {told} for --version"
+                "{path} is not a MySQL or MariaDB server: it printed {reported} for --version"
             ))
             .hint("name the server's program: mariadbd or mysqld"));
         };

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_told_by_the_first_word() {
+    fn kinds_are_reported_by_the_first_word() {
         assert_eq!(QueryKind::of("  (select 1)"), QueryKind::Select);
         assert_eq!(QueryKind::of("SELECT SLEEP(1)"), QueryKind::Select);
         assert_eq!(QueryKind::of("update t set a=1"), QueryKind::Update);

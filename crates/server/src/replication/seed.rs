@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn each_server_is_told_in_its_words() {
+    fn each_server_is_reported_in_its_words() {
         let none = Coordinates::default();
         assert_eq!(
             said("10.11.19-MariaDB", &[source("file")], &none),

@@ -159,7 +159,7 @@ impl Stopped {
     /// place. They run again in any case, or the watchdog starts them.
     pub fn start(mut self) -> Result<()> {
         let moved = self.moved();
-        let ending = self.go_on()?;
+        let ending = self.resume()?;
         let moved = moved?;
         if ending == Some(Ending::Deadline) {
             return Err(Error::failed(format!(
@@ -197,7 +197,7 @@ impl Stopped {
     }
 
     /// Starts what ran before and waits until it runs; `None` when nothing did.
-    fn go_on(&mut self) -> Result<Option<Ending>> {
+    fn resume(&mut self) -> Result<Option<Ending>> {
         let Some(guarded) = self.guarded.take() else {
             return Ok(None);
         };
@@ -255,10 +255,10 @@ impl Stopped {
             Some(guarded) => guarded.channels.clone(),
             None => return self.has_no_tables(),
         };
-        let mut told = false;
+        let mut reported = false;
         loop {
             self.wait_for_tables(until, cancel, || {
-                if !std::mem::replace(&mut told, true) {
+                if !std::mem::replace(&mut reported, true) {
                     progress.note(
                         "the SQL thread has temporary tables: waiting until they are dropped"
                             .into(),
@@ -427,6 +427,6 @@ fn gave_up(message: &str) -> Error {
 impl Drop for Stopped {
     fn drop(&mut self) {
         // What fails here is left to the watchdog.
-        let _ = self.go_on();
+        let _ = self.resume();
     }
 }

@@ -45,7 +45,7 @@ pub struct Program {
 /// What the watchdog receives first.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
-    place: Place,
+    place: SavedConnection,
     pub(super) process: Process,
     pub(super) channels: Vec<String>,
     /// Removed once the applier runs again.
@@ -55,7 +55,7 @@ pub(super) struct Order {
 
 /// [`ConnectOptions`], written down.
 #[derive(Debug, Serialize, Deserialize)]
-struct Place {
+struct SavedConnection {
     host: Option<String>,
     port: Option<u16>,
     socket: Option<PathBuf>,
@@ -66,7 +66,7 @@ struct Place {
     connect_timeout: Duration,
 }
 
-impl Place {
+impl SavedConnection {
     fn of(options: &ConnectOptions) -> Self {
         // The watchdog works in another directory.
         let whole = |path: &Option<PathBuf>| path.as_deref().map(absolute);
@@ -107,7 +107,7 @@ impl Order {
         limit: Duration,
     ) -> Self {
         Self {
-            place: Place::of(options),
+            place: SavedConnection::of(options),
             process: noted.process.clone(),
             channels: noted.channels.clone(),
             note,
@@ -120,7 +120,7 @@ impl Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// It was asked to.
-    Told,
+    Reported,
     /// The time was up: it started the applier.
     Deadline,
     /// It was killed, or failed.
@@ -187,7 +187,7 @@ impl Watchdog {
         self.line = None;
         let code = self.child.wait().ok().and_then(|status| status.code());
         match code.and_then(|code| u8::try_from(code).ok()) {
-            Some(exit::DONE) => Ending::Told,
+            Some(exit::DONE) => Ending::Reported,
             Some(DEADLINE) => Ending::Deadline,
             _ => Ending::Lost,
         }
@@ -232,13 +232,13 @@ pub fn watch(input: impl Read + Send + 'static, mut output: impl Write) -> u8 {
     {
         return exit::FAILED;
     }
-    let (sender, told) = channel();
+    let (sender, reported) = channel();
     std::thread::spawn(move || {
         let mut text = String::new();
         let done = input.read_line(&mut text).is_ok() && text == DONE;
         let _ = sender.send(done);
     });
-    match told.recv_timeout(guard.limit) {
+    match reported.recv_timeout(guard.limit) {
         Ok(true) => return exit::DONE,
         Err(RecvTimeoutError::Timeout) => {
             guard.start();
@@ -328,7 +328,7 @@ mod tests {
             ssl_ca: Some("./ca.pem".into()),
             ..ConnectOptions::default()
         };
-        let there = Place::of(&options).options().unwrap();
+        let there = SavedConnection::of(&options).options().unwrap();
         let here = std::env::current_dir().unwrap();
         assert_eq!(there.socket, Some(here.join("run/server.sock")));
         assert_eq!(there.ssl_ca, Some(here.join("ca.pem")));

@@ -30,16 +30,16 @@ impl Maker {
     /// them tells. Where two tell of versions of one flavour, the newer one was there last.
     #[must_use]
     pub fn of_files(datadir: &Path, redo_dir: &Path) -> Option<Self> {
-        let told = [
+        let reported = [
             dictionary(&datadir.join("mysql.ibd")),
             redo_log(redo_dir),
             upgrade_info(&datadir.join("mariadb_upgrade_info")),
             upgrade_info(&datadir.join("mysql_upgrade_info")),
             aria(&datadir.join("aria_log_control")),
         ];
-        let mut told = told.into_iter().flatten();
-        let first = told.next()?;
-        Some(told.fold(first, |best, next| {
+        let mut reported = reported.into_iter().flatten();
+        let first = reported.next()?;
+        Some(reported.fold(first, |best, next| {
             let is_newer = next.flavour == best.flavour && next.version > best.version;
             if is_newer { next } else { best }
         }))
@@ -146,7 +146,7 @@ mod tests {
         bytes
     }
 
-    fn told(files: &[(&str, &[u8])]) -> Option<(Flavour, Option<Version>)> {
+    fn reported(files: &[(&str, &[u8])]) -> Option<(Flavour, Option<Version>)> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("#innodb_redo")).unwrap();
         for (name, bytes) in files {
@@ -161,24 +161,33 @@ mod tests {
         let maria = |patch| Some((Flavour::MariaDb, Some(Version::new(10, 11, patch))));
         let mysql = |a, b, c| Some((Flavour::MySql, Some(Version::new(a, b, c))));
         let redo = header("MariaDB 10.11.19");
-        assert_eq!(told(&[("ib_logfile0", &redo)]), maria(19));
+        assert_eq!(reported(&[("ib_logfile0", &redo)]), maria(19));
         let redo = header("Backup 10.11.7");
-        assert_eq!(told(&[("ib_logfile0", &redo)]), maria(7));
+        assert_eq!(reported(&[("ib_logfile0", &redo)]), maria(7));
         let redo = header("MySQL 9.7.4");
-        assert_eq!(told(&[("#innodb_redo/#ib_redo5", &redo)]), mysql(9, 7, 4));
-        assert_eq!(told(&[("#innodb_redo/#ib_redo5_tmp", &redo)]), None);
+        assert_eq!(
+            reported(&[("#innodb_redo/#ib_redo5", &redo)]),
+            mysql(9, 7, 4)
+        );
+        assert_eq!(reported(&[("#innodb_redo/#ib_redo5_tmp", &redo)]), None);
         let mut page = vec![0; 16384];
         page[8..12].copy_from_slice(&80_015_u32.to_be_bytes());
-        assert_eq!(told(&[("mysql.ibd", &page)]), mysql(8, 0, 15));
-        assert_eq!(told(&[("mysql_upgrade_info", b"5.7.22")]), mysql(5, 7, 22));
-        let info = b"10.11.19-MariaDB\n\0";
-        assert_eq!(told(&[("mariadb_upgrade_info", info)]), maria(19));
+        assert_eq!(reported(&[("mysql.ibd", &page)]), mysql(8, 0, 15));
         assert_eq!(
-            told(&[("aria_log_control", b"")]),
+            reported(&[("mysql_upgrade_info", b"5.7.22")]),
+            mysql(5, 7, 22)
+        );
+        let info = b"10.11.19-MariaDB\n\0";
+        assert_eq!(reported(&[("mariadb_upgrade_info", info)]), maria(19));
+        assert_eq!(
+            reported(&[("aria_log_control", b"")]),
             Some((Flavour::MariaDb, None))
         );
-        assert_eq!(told(&[("ib_logfile0", &header("somebody 1.2.3"))]), None);
-        assert_eq!(told(&[("ib_logfile0", b"short")]), None);
+        assert_eq!(
+            reported(&[("ib_logfile0", &header("somebody 1.2.3"))]),
+            None
+        );
+        assert_eq!(reported(&[("ib_logfile0", b"short")]), None);
     }
 
     #[test]
@@ -187,7 +196,7 @@ mod tests {
         let info = b"10.11.19-MariaDB";
         let both: [(&str, &[u8]); 2] = [("ib_logfile0", &redo), ("mysql_upgrade_info", info)];
         assert_eq!(
-            told(&both),
+            reported(&both),
             Some((Flavour::MariaDb, Some(Version::new(10, 11, 19))))
         );
     }

@@ -30,7 +30,7 @@ pub const USUAL_DATADIR: &str = "/var/lib/mysql";
 
 /// Which data directory is meant.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct DatadirSpec {
     /// The directory itself; what the option files name when it is not given.
     pub datadir: Option<PathBuf>,
     /// Which option files say how the server is set up.
@@ -64,7 +64,7 @@ impl StoppedServer {
     ///
     /// Errors: `Usage` for a directory that is none of a server, and for option files that the
     /// server would not start with; `Refused` for one that may not be read.
-    pub fn find(place: &Place) -> Result<Self> {
+    pub fn find(place: &DatadirSpec) -> Result<Self> {
         let first = Said::read(place, None)?;
         let maker = Maker::of_files(&first.datadir, &first.redo_dir());
         let said = match &maker {
@@ -128,7 +128,7 @@ struct Said {
 }
 
 impl Said {
-    fn read(place: &Place, maker: Option<&Maker>) -> Result<Self> {
+    fn read(place: &DatadirSpec, maker: Option<&Maker>) -> Result<Self> {
         let groups = groups(maker);
         let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
         let found = option_file::read(&place.defaults, &groups)?;

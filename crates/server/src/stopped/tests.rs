@@ -15,10 +15,10 @@ fn made_by(creator: &str) -> TempDir {
 }
 
 /// A place that one option file of this text says.
-fn place(scratch: &TempDir, text: &str) -> Place {
+fn place(scratch: &TempDir, text: &str) -> DatadirSpec {
     let file = scratch.path().join("my.cnf");
     fs::write(&file, text).unwrap();
-    Place {
+    DatadirSpec {
         datadir: None,
         defaults: DefaultsSpec {
             defaults_file: Some(file),
@@ -28,9 +28,9 @@ fn place(scratch: &TempDir, text: &str) -> Place {
 }
 
 /// The same as a file that nobody named.
-fn unasked(scratch: &TempDir, text: &str, datadir: &Path) -> Place {
+fn unasked(scratch: &TempDir, text: &str, datadir: &Path) -> DatadirSpec {
     let file = place(scratch, text).defaults.defaults_file;
-    Place {
+    DatadirSpec {
         datadir: Some(datadir.to_owned()),
         defaults: DefaultsSpec {
             default_files: file.into_iter().collect(),
@@ -56,9 +56,9 @@ fn the_groups_are_those_of_the_server_that_made_the_files() {
         assert!(matches!(found.datadir_from, Origin::File { line: 2, .. }));
         assert_eq!(found.pid, None);
     }
-    let found = StoppedServer::find(&Place {
+    let found = StoppedServer::find(&DatadirSpec {
         datadir: Some(maria.path().to_owned()),
-        ..Place::default()
+        ..DatadirSpec::default()
     });
     let maker = found.unwrap().maker.unwrap();
     assert_eq!(maker.version, Some(Version::new(10, 11, 19)));
@@ -177,7 +177,7 @@ fn what_was_persisted_comes_last() {
 }
 
 #[test]
-fn a_wrong_directory_is_told_with_who_named_it() {
+fn a_wrong_directory_is_reported_with_who_named_it() {
     let scratch = tempfile::tempdir().unwrap();
     let empty = tempfile::tempdir().unwrap();
     let file = scratch.path().join("file");
@@ -213,9 +213,9 @@ fn a_process_that_holds_a_servers_lock_is_seen_whatever_it_is_called() {
     let file = dir.path().join("aria_log_control");
     fs::write(&file, "x").unwrap();
     let find = || {
-        StoppedServer::find(&Place {
+        StoppedServer::find(&DatadirSpec {
             datadir: Some(dir.path().to_owned()),
-            ..Place::default()
+            ..DatadirSpec::default()
         })
         .unwrap()
     };
@@ -253,9 +253,9 @@ fn the_files_of_the_system_are_those_that_are_no_tables() {
         fs::create_dir(dir.path().join(schema)).unwrap();
         fs::write(dir.path().join(schema).join(format!("{table}.ibd")), "x").unwrap();
     }
-    let server = StoppedServer::find(&Place {
+    let server = StoppedServer::find(&DatadirSpec {
         datadir: Some(dir.path().to_owned()),
-        ..Place::default()
+        ..DatadirSpec::default()
     });
     let server = server.unwrap();
     let names = |found: ServerFiles| -> Vec<PathBuf> {

@@ -23,14 +23,14 @@ use std::path::{Path, PathBuf};
 
 /// A table by the names that SQL has for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Table {
+pub struct TableId {
     /// Its schema.
     pub schema: String,
     /// Its name there.
     pub name: String,
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TableId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (schema, name) = (quote_name(&self.schema), quote_name(&self.name));
         write!(f, "{schema}.{name}")
@@ -43,7 +43,7 @@ pub struct ServerTables {
     /// Schemas that the account may see.
     pub schemas: BTreeSet<String>,
     /// Tables and sequences that it may see, with their engines; `None` where the server cannot say one.
-    pub tables: BTreeMap<Table, Option<String>>,
+    pub tables: BTreeMap<TableId, Option<String>>,
     /// Where InnoDB keeps what is not in its system tablespace, as it says it: absolute, or below the data
     /// directory.
     pub tablespaces: BTreeSet<PathBuf>,
@@ -80,7 +80,7 @@ impl ServerTables {
                 continue;
             };
             if !is_made_up(schema) {
-                let table = Table {
+                let table = TableId {
                     schema: schema.to_owned(),
                     name: name.to_owned(),
                 };
@@ -95,7 +95,7 @@ impl ServerTables {
     /// tables from being made and dropped.
     pub fn keep_common(&mut self, other: &Self) {
         self.schemas.retain(|schema| other.schemas.contains(schema));
-        let also = |table: &Table| other.tables.contains_key(table);
+        let also = |table: &TableId| other.tables.contains_key(table);
         self.tables.retain(|table, _| also(table));
         let also = |path: &PathBuf| other.tablespaces.contains(path);
         self.tablespaces.retain(also);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn only_what_was_there_twice_is_kept() {
-        let table = |name: &str| Table {
+        let table = |name: &str| TableId {
             schema: "a".into(),
             name: name.into(),
         };

@@ -9,8 +9,8 @@ pub use subvolume::Subvolume;
 
 use crate::extents;
 use crate::failpoints::fail_point;
-use crate::filesystem::{Identity, Kind};
-use crate::holding::{Holding, Place, Run, SNAPSHOT, places};
+use crate::filesystem::{Identity, KnownFilesystem};
+use crate::holding::{Holding, HoldingDirectory, Run, SNAPSHOT, places};
 use crate::ioctl;
 use crate::{Atomicity, Changed, Layout, Provider, Settings, SourceFile};
 use evenkeel_op::{Context, Error, Result};
@@ -112,9 +112,12 @@ impl BtrfsProvider {
 }
 
 /// Returns the subvolume that holds all of a layout, and where its snapshots go.
-pub(crate) fn examine(layout: &Layout, settings: &Settings) -> Result<(Subvolume, Place)> {
-    let kind = Kind::of(&layout.datadir)?;
-    if kind != Kind::Btrfs {
+pub(crate) fn examine(
+    layout: &Layout,
+    settings: &Settings,
+) -> Result<(Subvolume, HoldingDirectory)> {
+    let kind = KnownFilesystem::of(&layout.datadir)?;
+    if kind != KnownFilesystem::Btrfs {
         let datadir = layout.datadir.display();
         return Err(Error::refused(format!(
             "{datadir} is on {}, not on btrfs",

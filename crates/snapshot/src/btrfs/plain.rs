@@ -1,6 +1,6 @@
 //! Snapshots of subvolumes by path, for callers that manage them themselves.
 
-use crate::filesystem::Kind;
+use crate::filesystem::KnownFilesystem;
 use crate::holding::SUBVOLUME_ROOT;
 use crate::ioctl;
 use evenkeel_op::{Context, Error, Result};
@@ -14,7 +14,9 @@ pub fn is_subvolume(path: &Path) -> Result<bool> {
     let facts = path
         .symlink_metadata()
         .context(|| format!("failed to examine {}", path.display()))?;
-    Ok(facts.is_dir() && facts.ino() == SUBVOLUME_ROOT && Kind::of(path)? == Kind::Btrfs)
+    Ok(facts.is_dir()
+        && facts.ino() == SUBVOLUME_ROOT
+        && KnownFilesystem::of(path)? == KnownFilesystem::Btrfs)
 }
 
 /// Makes `to` a snapshot of the subvolume `from`. It contains what was synced; subvolumes

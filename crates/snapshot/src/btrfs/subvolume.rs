@@ -1,6 +1,6 @@
 //! The subvolume a directory is in, and what is inside it.
 
-use crate::filesystem::Kind;
+use crate::filesystem::KnownFilesystem;
 use crate::holding::SUBVOLUME_ROOT;
 use evenkeel_op::{Context, Error, Result};
 use std::collections::HashMap;
@@ -30,7 +30,8 @@ impl Subvolume {
             if facts.dev() != device {
                 break;
             }
-            if facts.ino() == SUBVOLUME_ROOT && Kind::of(root)? == Kind::Btrfs {
+            if facts.ino() == SUBVOLUME_ROOT && KnownFilesystem::of(root)? == KnownFilesystem::Btrfs
+            {
                 let handle = File::open(root).context(failed)?;
                 return Ok(Self {
                     root: root.to_owned(),

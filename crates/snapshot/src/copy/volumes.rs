@@ -1,6 +1,6 @@
 //! Volumes that nobody writes to: read in place.
 
-use crate::volume::{self, Kind, Users};
+use crate::volume::{self, Users, VolumeKind};
 use crate::{Atomicity, Changed, Layout, Provider, SourceFile};
 use evenkeel_op::{Context, Error, Result};
 use std::fs::File;
@@ -29,8 +29,8 @@ impl InPlace {
         refuse_if_used(path)?;
         let failed = || format!("failed to open {}", path.display());
         let file = match volume::kind(path)? {
-            Kind::File => File::open(path).context(failed)?,
-            Kind::Device => {
+            VolumeKind::File => File::open(path).context(failed)?,
+            VolumeKind::Device => {
                 let file = volume::claim(path, false).map_err(|error| error.hint(HINT))?;
                 // What somebody wrote before and the kernel still holds back is no write of later.
                 file.sync_all().context(failed)?;

@@ -6,7 +6,7 @@ use std::io;
 
 /// Where the bytes of a segment are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ExtentLocation {
     /// Nowhere: a hole or an unwritten extent, which read as zeros.
     Zeros,
     /// At this byte address of the filesystem, where nobody overwrites it: some other file refers to
@@ -24,14 +24,16 @@ pub struct Segment {
     /// The byte after the last.
     pub end: u64,
     /// Where the first byte is.
-    pub place: Place,
+    pub place: ExtentLocation,
 }
 
 impl Segment {
     /// Returns where the byte at `at` of the file (inside this segment) is.
-    pub(super) fn place_at(&self, at: u64) -> Place {
+    pub(super) fn place_at(&self, at: u64) -> ExtentLocation {
         match self.place {
-            Place::Shared(address) => Place::Shared(address.wrapping_add(at - self.start)),
+            ExtentLocation::Shared(address) => {
+                ExtentLocation::Shared(address.wrapping_add(at - self.start))
+            }
             other => other,
         }
     }
@@ -120,7 +122,7 @@ impl<'a> Extents<'a> {
             return Ok(Some(Segment {
                 start,
                 end: u64::MAX,
-                place: Place::Zeros,
+                place: ExtentLocation::Zeros,
             }));
         };
         if extent.logical > start {
@@ -129,7 +131,7 @@ impl<'a> Extents<'a> {
             return Ok(Some(Segment {
                 start,
                 end: extent.logical,
-                place: Place::Zeros,
+                place: ExtentLocation::Zeros,
             }));
         }
         let end = extent.logical.saturating_add(extent.length);
@@ -158,7 +160,7 @@ impl Iterator for Extents<'_> {
 }
 
 /// Returns what an extent's flags allow to be believed of its address.
-fn place(extent: &RawExtent, unshared: bool) -> Place {
+fn place(extent: &RawExtent, unshared: bool) -> ExtentLocation {
     const PROVES_NOTHING: u32 = ioctl::EXTENT_UNKNOWN
         | ioctl::EXTENT_DELALLOC
         | ioctl::EXTENT_ENCODED
@@ -167,13 +169,13 @@ fn place(extent: &RawExtent, unshared: bool) -> Place {
         | ioctl::EXTENT_DATA_INLINE
         | ioctl::EXTENT_DATA_TAIL;
     if extent.flags & PROVES_NOTHING != 0 {
-        Place::Opaque
+        ExtentLocation::Opaque
     } else if extent.flags & ioctl::EXTENT_UNWRITTEN != 0 {
-        Place::Zeros
+        ExtentLocation::Zeros
     } else if !unshared && extent.flags & ioctl::EXTENT_SHARED == 0 {
-        Place::Opaque
+        ExtentLocation::Opaque
     } else {
-        Place::Shared(extent.physical)
+        ExtentLocation::Shared(extent.physical)
     }
 }
 
@@ -181,11 +183,11 @@ fn place(extent: &RawExtent, unshared: bool) -> Place {
 mod tests {
     use super::*;
 
-    fn with(flags: u32) -> Place {
+    fn with(flags: u32) -> ExtentLocation {
         believed(flags, false)
     }
 
-    fn believed(flags: u32, unshared: bool) -> Place {
+    fn believed(flags: u32, unshared: bool) -> ExtentLocation {
         let extent = RawExtent {
             physical: 4096,
             length: 4096,
@@ -197,34 +199,37 @@ mod tests {
 
     #[test]
     fn on_a_frozen_disk_an_address_need_not_be_shared() {
-        assert_eq!(believed(0, true), Place::Shared(4096));
+        assert_eq!(believed(0, true), ExtentLocation::Shared(4096));
         for flag in [0x2, 0x4, 0x8, 0x80, 0x100, 0x200, 0x400] {
-            assert_eq!(believed(flag, true), Place::Opaque, "{flag:#x}");
+            assert_eq!(believed(flag, true), ExtentLocation::Opaque, "{flag:#x}");
         }
-        assert_eq!(believed(ioctl::EXTENT_UNWRITTEN, true), Place::Zeros);
+        assert_eq!(
+            believed(ioctl::EXTENT_UNWRITTEN, true),
+            ExtentLocation::Zeros
+        );
     }
 
     #[test]
     fn only_shared_plain_extents_have_an_address() {
-        assert_eq!(with(ioctl::EXTENT_SHARED), Place::Shared(4096));
+        assert_eq!(with(ioctl::EXTENT_SHARED), ExtentLocation::Shared(4096));
         assert_eq!(
             with(ioctl::EXTENT_SHARED | ioctl::EXTENT_LAST),
-            Place::Shared(4096)
+            ExtentLocation::Shared(4096)
         );
-        assert_eq!(with(0), Place::Opaque);
+        assert_eq!(with(0), ExtentLocation::Opaque);
         for flag in [0x2, 0x4, 0x8, 0x80, 0x100, 0x200, 0x400] {
             assert_eq!(
                 with(flag | ioctl::EXTENT_SHARED),
-                Place::Opaque,
+                ExtentLocation::Opaque,
                 "{flag:#x}"
             );
             assert_eq!(
                 with(flag | ioctl::EXTENT_UNWRITTEN),
-                Place::Opaque,
+                ExtentLocation::Opaque,
                 "{flag:#x}"
             );
         }
-        assert_eq!(with(ioctl::EXTENT_UNWRITTEN), Place::Zeros);
+        assert_eq!(with(ioctl::EXTENT_UNWRITTEN), ExtentLocation::Zeros);
     }
 
     #[test]
@@ -232,8 +237,8 @@ mod tests {
         let segment = Segment {
             start: 100,
             end: 200,
-            place: Place::Shared(1000),
+            place: ExtentLocation::Shared(1000),
         };
-        assert_eq!(segment.place_at(150), Place::Shared(1050));
+        assert_eq!(segment.place_at(150), ExtentLocation::Shared(1050));
     }
 }

@@ -15,7 +15,7 @@
 mod map;
 mod walk;
 
-pub use map::{Extents, Place, Segment};
+pub use map::{ExtentLocation, Extents, Segment};
 pub use walk::{differing, differing_on};
 
 use evenkeel_op::{Context, Result};

@@ -1,6 +1,6 @@
 //! The merge walk over two segment sequences.
 
-use super::map::{Place, Segment};
+use super::map::{ExtentLocation, Segment};
 use std::io;
 use std::ops::Range;
 
@@ -34,8 +34,8 @@ pub fn differing_on(
         let new_here = covering(&mut new, &mut now, at)?;
         let end = old_here.end.min(new_here.end).min(common);
         match (old_here.place_at(at), new_here.place_at(at)) {
-            (Place::Zeros, Place::Zeros) => {}
-            (Place::Shared(old), Place::Shared(new)) if old == new => {
+            (ExtentLocation::Zeros, ExtentLocation::Zeros) => {}
+            (ExtentLocation::Shared(old), ExtentLocation::Shared(new)) if old == new => {
                 push_overwritten(&mut ranges, at..end, new, overwritten);
             }
             _ => push(&mut ranges, at..end),
@@ -102,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Turns one place per block of 1 byte into segments, merging nothing.
-    fn segments(blocks: &[Place]) -> Vec<io::Result<Segment>> {
+    fn segments(blocks: &[ExtentLocation]) -> Vec<io::Result<Segment>> {
         let mut all: Vec<_> = blocks
             .iter()
             .enumerate()
@@ -118,13 +118,13 @@ mod tests {
         all.push(Ok(Segment {
             start,
             end: u64::MAX,
-            place: Place::Zeros,
+            place: ExtentLocation::Zeros,
         }));
         all
     }
 
     /// Merges neighbours that continue each other, so that boundaries differ between the lists.
-    fn merged(blocks: &[Place]) -> Vec<io::Result<Segment>> {
+    fn merged(blocks: &[ExtentLocation]) -> Vec<io::Result<Segment>> {
         let mut all: Vec<Segment> = Vec::new();
         for segment in segments(blocks).into_iter().map(Result::unwrap) {
             match all.last_mut() {
@@ -137,11 +137,11 @@ mod tests {
         all.into_iter().map(Ok).collect()
     }
 
-    fn blocks() -> impl Strategy<Value = Vec<Place>> {
+    fn blocks() -> impl Strategy<Value = Vec<ExtentLocation>> {
         let place = prop_oneof![
-            3 => (0u64..6).prop_map(Place::Shared),
-            1 => Just(Place::Zeros),
-            1 => Just(Place::Opaque),
+            3 => (0u64..6).prop_map(ExtentLocation::Shared),
+            1 => Just(ExtentLocation::Zeros),
+            1 => Just(ExtentLocation::Opaque),
         ];
         proptest::collection::vec(place, 0..24)
     }
@@ -160,7 +160,7 @@ mod tests {
             }
             for at in 0..now_size {
                 let i = at as usize;
-                let equal = at < base_size && base[i] == now[i] && base[i] != Place::Opaque;
+                let equal = at < base_size && base[i] == now[i] && base[i] != ExtentLocation::Opaque;
                 let reported = ranges.iter().any(|range| range.contains(&at));
                 prop_assert_eq!(reported, !equal, "byte {}", at);
             }
@@ -184,9 +184,9 @@ mod tests {
             for at in 0..now_size {
                 let i = at as usize;
                 let equal = at < base_size && base[i] == now[i] && match now[i] {
-                    Place::Shared(address) => !written[address as usize],
-                    Place::Zeros => true,
-                    Place::Opaque => false,
+                    ExtentLocation::Shared(address) => !written[address as usize],
+                    ExtentLocation::Zeros => true,
+                    ExtentLocation::Opaque => false,
                 };
                 let reported = ranges.iter().any(|range| range.contains(&at));
                 prop_assert_eq!(reported, !equal, "byte {}", at);
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn errors_in_a_list_are_passed_on() {
         let broken = vec![Err(io::Error::other("gone"))];
-        assert!(differing(broken, 1, segments(&[Place::Zeros]), 1).is_err());
-        assert!(differing(Vec::new(), 1, segments(&[Place::Zeros]), 1).is_err());
+        assert!(differing(broken, 1, segments(&[ExtentLocation::Zeros]), 1).is_err());
+        assert!(differing(Vec::new(), 1, segments(&[ExtentLocation::Zeros]), 1).is_err());
     }
 }

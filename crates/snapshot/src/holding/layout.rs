@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// One filesystem that the server has files on, and the holding directory for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct HoldingDirectory {
     /// The filesystem.
     pub filesystem: Identity,
     /// A directory of the server on it, the topmost.
@@ -23,7 +23,7 @@ pub struct Place {
 
 /// Returns one place for each filesystem that `layout` has directories on, the data directory's
 /// first. `Refused` when there is no place for one of them outside the server's own directories.
-pub fn places(layout: &Layout, settings: &Settings) -> Result<Vec<Place>> {
+pub fn places(layout: &Layout, settings: &Settings) -> Result<Vec<HoldingDirectory>> {
     if !layout.volumes.is_empty() {
         return places_of_volumes(layout, settings);
     }
@@ -36,7 +36,7 @@ pub fn places(layout: &Layout, settings: &Settings) -> Result<Vec<Place>> {
         ".evenkeel-{:016x}",
         stable_hash(datadir.as_os_str().as_bytes())
     );
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<HoldingDirectory> = Vec::new();
     // Parents sort before their children, so the first directory of a filesystem is a topmost one;
     // the data directory goes first whatever its name.
     directories[1..].sort();
@@ -56,7 +56,7 @@ pub fn places(layout: &Layout, settings: &Settings) -> Result<Vec<Place>> {
         if inside && !is_named {
             return Err(no_place(directory));
         }
-        places.push(Place {
+        places.push(HoldingDirectory {
             filesystem,
             source: directory.clone(),
             holding: parent.join(&name),
@@ -69,7 +69,7 @@ pub fn places(layout: &Layout, settings: &Settings) -> Result<Vec<Place>> {
 
 /// Returns one place for each filesystem that single files are on. No server looks into their
 /// directories, so the holding directory is made there.
-fn places_of_volumes(layout: &Layout, settings: &Settings) -> Result<Vec<Place>> {
+fn places_of_volumes(layout: &Layout, settings: &Settings) -> Result<Vec<HoldingDirectory>> {
     let mut volumes = Vec::new();
     for volume in &layout.volumes {
         volume::refuse_devices(volume)?;
@@ -77,7 +77,7 @@ fn places_of_volumes(layout: &Layout, settings: &Settings) -> Result<Vec<Place>>
     }
     volumes.sort();
     let name = format!(".evenkeel-{:016x}", volume::id(&volumes));
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<HoldingDirectory> = Vec::new();
     for path in &volumes {
         let directory = path.parent().unwrap_or(path);
         let filesystem = Identity::of(directory)?;
@@ -85,7 +85,7 @@ fn places_of_volumes(layout: &Layout, settings: &Settings) -> Result<Vec<Place>>
             continue;
         }
         let parent = named(filesystem, settings)?.unwrap_or_else(|| directory.to_owned());
-        places.push(Place {
+        places.push(HoldingDirectory {
             filesystem,
             source: directory.to_owned(),
             holding: parent.join(&name),

@@ -26,7 +26,7 @@ mod remove;
 
 pub use door::is_ours;
 pub use facts::BaseFacts;
-pub use layout::{Place, places};
+pub use layout::{HoldingDirectory, places};
 pub(crate) use remove::{SNAPSHOT, SUBVOLUME_ROOT};
 
 use crate::failpoints::fail_point;

@@ -1,7 +1,7 @@
 //! Deleting a snapshot: a tree of files in which btrfs snapshots may sit.
 
 use crate::failpoints::fail_point;
-use crate::filesystem::Kind;
+use crate::filesystem::KnownFilesystem;
 use crate::ioctl;
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
@@ -26,7 +26,7 @@ pub(super) fn tree(path: &Path) -> Result<()> {
         Ok(facts)
             if facts.is_dir()
                 && facts.ino() == SUBVOLUME_ROOT
-                && Kind::of(&snapshot)? == Kind::Btrfs =>
+                && KnownFilesystem::of(&snapshot)? == KnownFilesystem::Btrfs =>
         {
             let parent = File::open(path).context(failed)?;
             ioctl::btrfs_delete(&parent, SNAPSHOT.as_ref()).context(|| {

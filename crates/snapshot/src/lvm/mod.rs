@@ -406,7 +406,7 @@ pub(crate) fn examine(layout: &Layout, settings: &Settings) -> Result<(String, b
     let (origins, all) = origin::find(layout)?;
     require_tools(&origins)?;
     let id = holding_id(layout, &origins)?;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut lists = true;
     for origin in &origins {
         let (lv, path) = (&origin.lv, origin.lv.path());
@@ -419,21 +419,21 @@ pub(crate) fn examine(layout: &Layout, settings: &Settings) -> Result<(String, b
             let bytes = room::for_thick(lv, settings.snapshot_bytes).map(Some);
             let bytes = bytes.or_else(gives_room)?.map(units::bytes);
             let bytes = bytes.map_or(String::new(), |bytes| format!(" gets {bytes}"));
-            told.push(format!("a thick snapshot of {path}{bytes}"));
+            reported.push(format!("a thick snapshot of {path}{bytes}"));
             lists = false;
             continue;
         };
         room::for_thin(pool).map(|()| None).or_else(gives_room)?;
         let (pool, share) = (pool.path(), pool.data_percent.unwrap_or_default());
-        told.push(format!(
+        reported.push(format!(
             "a thin snapshot of {path}, whose pool {pool} is {share:.0} % full"
         ));
         if let Err(missing) = tool::require("thin_delta") {
-            told.push(missing.to_string());
+            reported.push(missing.to_string());
             lists = false;
         }
     }
-    Ok((told.join("; "), lists))
+    Ok((reported.join("; "), lists))
 }
 
 /// Deletes what dead runs left of a layout's volumes, and returns whether there was anything. Does

@@ -3,7 +3,7 @@
 use super::mount;
 use super::report::{self, Lv};
 use super::tool;
-use crate::volume::{self, Kind, device_number};
+use crate::volume::{self, VolumeKind, device_number};
 use crate::{Layout, filesystem};
 use evenkeel_op::{Context, Error, Result};
 use std::fs;
@@ -70,7 +70,7 @@ pub(super) fn find(layout: &Layout) -> Result<(Vec<Origin>, Vec<Lv>)> {
     let devices = layout
         .volumes
         .iter()
-        .map(|path| Ok(volume::kind(path)? == Kind::Device))
+        .map(|path| Ok(volume::kind(path)? == VolumeKind::Device))
         .collect::<Result<Vec<bool>>>()?;
     if devices.iter().any(|is_device| *is_device) {
         if !devices.iter().all(|is_device| *is_device) {
@@ -149,8 +149,8 @@ fn require_logical(device: u64, path: &Path) -> Result<()> {
     }
     let device = fs::read_link(&directory).ok();
     let device = device.as_deref().and_then(Path::file_name);
-    let kind =
-        filesystem::Kind::of(path).map_or_else(|_| "a filesystem".into(), |kind| kind.name());
+    let kind = filesystem::KnownFilesystem::of(path)
+        .map_or_else(|_| "a filesystem".into(), |kind| kind.name());
     let what = match device {
         Some(name) => format!("on {}, which is not", name.to_string_lossy()),
         None => format!("on {kind} that is not on"),

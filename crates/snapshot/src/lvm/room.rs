@@ -145,12 +145,12 @@ pub(super) struct Watch {
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WatchState {
     ended: bool,
     failure: Option<(String, Vec<String>)>,
 }
@@ -192,7 +192,7 @@ impl Drop for Watch {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

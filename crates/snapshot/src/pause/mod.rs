@@ -183,7 +183,9 @@ impl Resume<'_> {
     fn resume(&mut self) -> Ending {
         // The quick way; the watchdog sends it once more, which does no harm.
         let _ = self.target.signal(Signal::CONT);
-        self.watchdog.take().map_or(Ending::Told, Watchdog::dismiss)
+        self.watchdog
+            .take()
+            .map_or(Ending::Reported, Watchdog::dismiss)
     }
 }
 

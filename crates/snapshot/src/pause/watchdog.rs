@@ -21,7 +21,7 @@ const DEADLINE: i32 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// It was asked to.
-    Told,
+    Reported,
     /// The deadline had passed.
     Deadline,
     /// It was killed, or somebody else waited for it.
@@ -95,7 +95,7 @@ impl Watchdog {
             }
         }
         match libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)) {
-            Some(TOLD) => Ending::Told,
+            Some(TOLD) => Ending::Reported,
             Some(DEADLINE) => Ending::Deadline,
             _ => Ending::Lost,
         }

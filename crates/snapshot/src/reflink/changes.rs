@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn far_too_many_ranges_are_told_as_one() {
+    fn far_too_many_ranges_are_reported_as_one() {
         let many = |from: u64, n: u64| {
             Changed::Ranges((from..from + n).map(|i| i * 2..i * 2 + 1).collect())
         };

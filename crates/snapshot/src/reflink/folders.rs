@@ -101,17 +101,17 @@ fn open_folder(path: &Path) -> Result<File> {
 }
 
 fn explain(error: io::Error, path: &Path) -> Error {
-    let told = Error::failed(format!("failed to clone {}", path.display()));
-    let told = match error.raw_os_error() {
+    let reported = Error::failed(format!("failed to clone {}", path.display()));
+    let reported = match error.raw_os_error() {
         Some(libc::ENOENT) => {
-            told.hint("it vanished before it was cloned; run again")
+            reported.hint("it vanished before it was cloned; run again")
         }
-        Some(libc::ENOSPC) => told.hint("the filesystem is full; clones need a little space"),
-        Some(libc::EXDEV) => told.hint("it is a mount that leads to another filesystem"),
-        Some(libc::ELOOP) => told.hint(
+        Some(libc::ENOSPC) => reported.hint("the filesystem is full; clones need a little space"),
+        Some(libc::EXDEV) => reported.hint("it is a mount that leads to another filesystem"),
+        Some(libc::ELOOP) => reported.hint(
             "it became a symbolic link since it was listed: find out who changes the data directory",
         ),
-        _ => told,
+        _ => reported,
     };
-    told.because(error)
+    reported.because(error)
 }

@@ -40,11 +40,11 @@ pub(super) struct Mirror {
     token: Option<String>,
     /// In what they differ from it.
     changes: Changes,
-    state: State,
+    state: MirrorState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MirrorState {
     /// As they were found.
     Found,
     /// Being moved: on disk they are of no generation.
@@ -72,7 +72,7 @@ impl Mirror {
                 .filter(|_| changes.is_some())
                 .and_then(|facts| facts.token),
             changes: changes.unwrap_or_default(),
-            state: State::Found,
+            state: MirrorState::Found,
             holding,
         }
     }
@@ -85,12 +85,12 @@ impl Mirror {
     /// Makes sure that nobody takes the clones for those of a generation while they are moved.
     pub(super) fn begin(&mut self) -> Result<()> {
         match (self.state, &self.token) {
-            (State::Moving, _) => return Ok(()),
+            (MirrorState::Moving, _) => return Ok(()),
             (_, Some(_)) => self.holding.write_facts(&facts(None, false))?,
-            (State::Found, None) => self.holding.make_base(&facts(None, false), &[FILES])?,
+            (MirrorState::Found, None) => self.holding.make_base(&facts(None, false), &[FILES])?,
             (_, None) => {}
         }
-        self.state = State::Moving;
+        self.state = MirrorState::Moving;
         fail_point!("snapshot::reflink::moving");
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Mirror {
 
     /// Brings the clones to disk, with what they differ in.
     pub(super) fn settle(&mut self) -> Result<()> {
-        if self.state == State::Moving && self.token.is_some() {
+        if self.state == MirrorState::Moving && self.token.is_some() {
             let path = self.holding.base_path().join(CHANGES);
             fs::write(&path, self.changes.to_bytes())
                 .context(|| format!("failed to write {}", shown(&path).display()))?;
@@ -111,10 +111,10 @@ impl Mirror {
         File::open(&files)
             .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
             .context(|| format!("failed to sync {}", shown(&files).display()))?;
-        if self.state == State::Moving && self.token.is_some() {
+        if self.state == MirrorState::Moving && self.token.is_some() {
             fail_point!("snapshot::reflink::changes_written");
             self.holding.write_facts(&facts(self.token.clone(), true))?;
-            self.state = State::Settled;
+            self.state = MirrorState::Settled;
             fail_point!("snapshot::reflink::settled");
         }
         Ok(())
@@ -144,7 +144,7 @@ impl Mirror {
         delete_others(&self.files(), Path::new(""), kept)?;
         self.holding
             .write_facts(&facts(Some(token.to_owned()), false))?;
-        self.state = State::Ended;
+        self.state = MirrorState::Ended;
         fail_point!("snapshot::reflink::committed");
         let _ = fs::remove_file(self.holding.base_path().join(CHANGES));
         Ok(())
@@ -157,11 +157,11 @@ impl Mirror {
 
     fn end(&mut self) -> Result<()> {
         let ended = match (self.state, &self.token) {
-            (State::Moving, Some(_)) => self.settle(),
-            (State::Moving, None) => self.holding.drop_base(),
+            (MirrorState::Moving, Some(_)) => self.settle(),
+            (MirrorState::Moving, None) => self.holding.drop_base(),
             _ => Ok(()),
         };
-        self.state = State::Ended;
+        self.state = MirrorState::Ended;
         ended
     }
 }

@@ -17,8 +17,8 @@ mod mirror;
 mod name;
 
 use crate::failpoints::fail_point;
-use crate::filesystem::{self, Identity, Kind};
-use crate::holding::{Holding, Place, places};
+use crate::filesystem::{self, Identity, KnownFilesystem};
+use crate::holding::{Holding, HoldingDirectory, places};
 use crate::{Atomicity, Changed, Layout, Provider, Settings, SourceFile};
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Error, Result};
@@ -69,7 +69,7 @@ impl ReflinkProvider {
             stores.push(Store {
                 filesystem: place.filesystem,
                 mirror: Mirror::open(Holding::open(&place.holding, &settings.kept_for)?),
-                true_extents: Kind::of(&place.holding)?.has_true_extents(),
+                true_extents: KnownFilesystem::of(&place.holding)?.has_true_extents(),
             });
         }
         Ok(Self {
@@ -167,11 +167,12 @@ impl ReflinkProvider {
 
 /// Fails with the reason when files cannot be cloned from a place's source to its holding directory:
 /// `Refused` when they never can, `Failed` when only space is missing.
-pub(crate) fn probe(place: &Place) -> Result<()> {
+pub(crate) fn probe(place: &HoldingDirectory) -> Result<()> {
     filesystem::try_clone(&place.source, &place.parent).map_err(|error| {
-        let kind = Kind::of(&place.source).map_or_else(|_| "filesystem".to_owned(), Kind::name);
+        let kind = KnownFilesystem::of(&place.source)
+            .map_or_else(|_| "filesystem".to_owned(), KnownFilesystem::name);
         let source = place.source.display();
-        let told = match error.raw_os_error() {
+        let noted = match error.raw_os_error() {
             Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS) => Error::refused(
                 format!("{source} is on {kind}, which cannot clone files here"),
             )
@@ -193,7 +194,7 @@ pub(crate) fn probe(place: &Place) -> Result<()> {
             ))
             .hint("run as root, or as a user who may write to both directories"),
         };
-        told.because(error)
+        noted.because(error)
     })
 }
 

@@ -110,14 +110,14 @@ pub(crate) fn edit(live: &Path, random: &mut Random) -> String {
 }
 
 /// Panics if a byte outside `ranges` differs; returns how many bytes differ at all.
-pub(crate) fn compare(base: &[u8], now: &[u8], ranges: &[Range<u64>], told: &str) -> u64 {
+pub(crate) fn compare(base: &[u8], now: &[u8], ranges: &[Range<u64>], noted: &str) -> u64 {
     let mut changed = 0;
     let mut ranges = ranges.iter().peekable();
     for (at, byte) in now.iter().enumerate() {
         while ranges.next_if(|range| range.end <= at as u64).is_some() {}
         if base.get(at) != Some(byte) {
             let inside = ranges.peek().is_some_and(|range| range.start <= at as u64);
-            assert!(inside, "byte {at} changed and was not reported: {told}");
+            assert!(inside, "byte {at} changed and was not reported: {noted}");
             changed += 1;
         }
     }

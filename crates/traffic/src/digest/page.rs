@@ -4,7 +4,7 @@ use super::{Change, Changed, Class, Summary};
 use evenkeel_report::compare::p_value;
 use evenkeel_report::page::number;
 use evenkeel_report::{
-    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
+    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, PageTable, Part, Plot, Point, Series,
 };
 
 /// Of how many classes the details are shown.
@@ -138,7 +138,7 @@ fn ms(ns: f64) -> Cell {
 }
 
 fn table(summary: &Summary, shown: &[Class]) -> Part {
-    let mut table = Table::new(&[
+    let mut table = PageTable::new(&[
         "#",
         "class",
         "share, %",
@@ -257,13 +257,13 @@ fn details(parts: &mut Vec<Part>, summary: &Summary, place: usize, class: &Class
         all.join(", ")
     };
     let mut points = vec![format!("Identifier {}", class.id)];
-    for (what, told) in [
+    for (what, reported) in [
         ("Users", names(&class.users)),
         ("Hosts", names(&class.hosts)),
         ("Schemas", names(&class.schemas)),
     ] {
-        if !told.is_empty() {
-            points.push(format!("{what}: {told}"));
+        if !reported.is_empty() {
+            points.push(format!("{what}: {reported}"));
         }
     }
     parts.push(Part::Points(points));
@@ -330,11 +330,11 @@ fn latency(summary: &Summary, class: &Class) -> Part {
 
 /// Shows what changed since an earlier digest.
 pub(crate) fn changed_part(changes: &[Change], top: usize) -> Part {
-    let told = changes
+    let reported = changes
         .iter()
         .filter(|change| !matches!(change.changed, Changed::Same(_)));
-    let mut table = Table::new(&["", "class", "count", "seconds in all", "chance"]);
-    for change in told.take(top) {
+    let mut table = PageTable::new(&["", "class", "count", "seconds in all", "chance"]);
+    for change in reported.take(top) {
         let (what, chance) = match &change.changed {
             Changed::New => (Cell::text("new"), String::new()),
             Changed::Gone => (Cell::text("gone"), String::new()),

@@ -86,7 +86,7 @@ impl Left {
 
 /// A table as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table {
+pub(super) struct NamedTable {
     pub(super) schema: Option<Vec<u8>>,
     pub(super) name: Vec<u8>,
     pub(super) is_written: bool,
@@ -96,7 +96,7 @@ pub(super) struct Table {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) act: Act,
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<NamedTable>,
     /// The default schema that it sets.
     pub(super) uses: Option<Vec<u8>>,
     /// Whether a transaction is open after it, where it says so besides what it does.
@@ -456,7 +456,7 @@ fn define(pieces: &[Piece]) -> Act {
 }
 
 /// Finds the tables that a statement names. A word too many does no harm: it makes others wait.
-fn tables(pieces: &[Piece], verb: &str, writes: bool) -> Vec<Table> {
+fn tables(pieces: &[Piece], verb: &str, writes: bool) -> Vec<NamedTable> {
     let mut found = Vec::new();
     let mut at = 0;
     let mut last = String::new();
@@ -488,7 +488,7 @@ fn tables(pieces: &[Piece], verb: &str, writes: bool) -> Vec<Table> {
 }
 
 /// Reads `a AS x, b.c y`, and returns where it ends.
-fn list(pieces: &[Piece], mut at: usize, found: &mut Vec<Table>) -> usize {
+fn list(pieces: &[Piece], mut at: usize, found: &mut Vec<NamedTable>) -> usize {
     let is_word = |at: usize, words: &[&str]| matches!(pieces.get(at), Some(Piece::Word(word)) if words.contains(&word.as_str()));
     let name = |at: usize| match pieces.get(at) {
         Some(Piece::Word(word)) if !AFTER_TABLE.contains(&word.as_str()) => {
@@ -511,7 +511,7 @@ fn list(pieces: &[Piece], mut at: usize, found: &mut Vec<Table>) -> usize {
             }
             None => (None, first),
         };
-        found.push(Table {
+        found.push(NamedTable {
             schema,
             name: table,
             is_written: false,

@@ -4,7 +4,7 @@ use super::{Differences, Outcome, Plan};
 use crate::digest::{Change, Changed, Class, changed_part, short};
 use evenkeel_report::page::number;
 use evenkeel_report::{
-    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
+    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, PageTable, Part, Plot, Point, Series,
 };
 
 /// How many letters a bar's label has.
@@ -158,7 +158,7 @@ fn averages(pairs: &[(&Class, &Class)]) -> Part {
 }
 
 fn table(pairs: &[(&Class, &Class)], outcome: &Outcome, latency: &[Change]) -> Part {
-    let mut table = Table::new(&[
+    let mut table = PageTable::new(&[
         "#",
         "class",
         "count",
@@ -231,7 +231,7 @@ fn points(class: &Class, width: f64) -> Vec<Point> {
 }
 
 fn differences(all: &Differences) -> Part {
-    let mut table = Table::new(&["what", "count", "example"]);
+    let mut table = PageTable::new(&["what", "count", "example"]);
     for (difference, count, example) in all.all() {
         table.row(vec![
             Cell::text(difference.says()),

@@ -1,9 +1,9 @@
 //! From statements to steps: what each session does, after whom, and what the original came to.
 
-use super::access::{Access, Act, Left, Table, access, only_reads_in_any_mode};
+use super::access::{Access, Act, Left, NamedTable, access, only_reads_in_any_mode};
 use super::order::{self, Doing, Order, Sees, There};
 use super::sorted::Sorted;
-use super::spool::{Place, Spool, Spooled};
+use super::spool::{Spool, Spooled, StepOffset};
 use super::step::{Did, Step, What};
 use crate::digest::fingerprint::{Mode, Rules};
 use crate::digest::{self, Digest, Summary};
@@ -42,7 +42,7 @@ pub struct Choice {
 /// What one session does.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) first: Place,
+    pub(super) first: StepOffset,
     /// When its first step was captured.
     pub(super) from_ns: i64,
     /// From when to when it was open, in the order in which things took effect.
@@ -80,8 +80,8 @@ pub struct Plan {
 #[derive(Debug)]
 struct Open {
     number: u32,
-    first: Place,
-    last: Place,
+    first: StepOffset,
+    last: StepOffset,
     steps: u32,
     statements: u64,
     from_ns: i64,
@@ -533,7 +533,7 @@ fn done_ns(one: &Statement<'_>) -> i64 {
 
 /// Returns a number that stands for a table. Letters of either case are the same: who waits too often waits in vain,
 /// who does not wait errs.
-fn key(table: &Table, schema: Option<&str>) -> u64 {
+fn key(table: &NamedTable, schema: Option<&str>) -> u64 {
     let mut hasher = DefaultHasher::new();
     let schema = table.schema.as_deref().or(schema.map(str::as_bytes));
     schema.map(<[u8]>::to_ascii_lowercase).hash(&mut hasher);

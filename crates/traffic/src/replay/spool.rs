@@ -22,9 +22,9 @@ const HEAD: usize = 8 + 8 + 4 + 4 + 4 + 1 + 1 + 1 + 2 + 8 + 8 + 8;
 const WAIT: usize = 8;
 
 /// Where a step lies.
-pub(super) type Place = u64;
+pub(super) type StepOffset = u64;
 /// There is no next one. Nothing else lies there: the first step does, and it is nobody's next.
-const NONE: Place = 0;
+const NONE: StepOffset = 0;
 
 /// Steps that are written.
 #[derive(Debug)]
@@ -56,7 +56,12 @@ impl Spool {
     /// Adds a step with its text; `before` is where its session's last one lies.
     ///
     /// Errors: `Failed` where there is no space.
-    pub(super) fn add(&mut self, before: Option<Place>, step: &Step, text: &[u8]) -> Result<Place> {
+    pub(super) fn add(
+        &mut self,
+        before: Option<StepOffset>,
+        step: &Step,
+        text: &[u8],
+    ) -> Result<StepOffset> {
         let place = self.written + self.rest.len() as u64;
         if let Some(before) = before {
             self.link(before, place)?;
@@ -89,7 +94,7 @@ impl Spool {
         Ok(place)
     }
 
-    fn link(&mut self, before: Place, place: Place) -> Result<()> {
+    fn link(&mut self, before: StepOffset, place: StepOffset) -> Result<()> {
         let bytes = place.to_le_bytes();
         if before >= self.written {
             let at = (before - self.written) as usize;
@@ -129,10 +134,10 @@ impl Spooled {
     /// Errors: `Failed` where the file cannot be read.
     pub(super) fn read(
         &self,
-        place: Place,
+        place: StepOffset,
         step: &mut Step,
         buffer: &mut Vec<u8>,
-    ) -> Result<Option<Place>> {
+    ) -> Result<Option<StepOffset>> {
         let failed =
             |error| Error::failed("failed to read the statements' temporary file").because(error);
         buffer.resize(AHEAD, 0);

@@ -16,7 +16,7 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// What a file of statements is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum InputKind {
     /// The slow query log.
     SlowLog,
     /// The general query log.
@@ -25,7 +25,7 @@ pub enum Kind {
     Packets,
 }
 
-impl Kind {
+impl InputKind {
     /// Returns its name in answers.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -64,7 +64,7 @@ pub struct Input {
     /// Its bytes, unpacked.
     pub bytes: Box<dyn BufRead + Send>,
     /// What it is, from its first bytes.
-    pub kind: Option<Kind>,
+    pub kind: Option<InputKind>,
 }
 
 impl Input {
@@ -100,7 +100,7 @@ impl Input {
         };
         let (bytes, first) = ahead(unpacked).map_err(failed)?;
         Ok(Self {
-            kind: Kind::of(&first),
+            kind: InputKind::of(&first),
             bytes: Box::new(BufReader::with_capacity(LOOK, bytes)),
             name,
         })

@@ -8,7 +8,7 @@ mod slow_log;
 mod times;
 
 pub use general_log::GeneralLog;
-pub use input::{Input, Kind};
+pub use input::{Input, InputKind};
 pub use opened::Opened;
 pub use slow_log::SlowLog;
 

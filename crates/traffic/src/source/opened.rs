@@ -1,6 +1,6 @@
 //! A file of statements, whatever kind it is.
 
-use super::{GeneralLog, Input, Kind, SlowLog, Unread};
+use super::{GeneralLog, Input, InputKind, SlowLog, Unread};
 use crate::capture::{self, Capture};
 use crate::{Coverage, Source, Statement};
 use evenkeel_op::{Cancel, Result};
@@ -24,11 +24,11 @@ impl Opened {
     /// # Errors
     ///
     /// `Usage` when packets are of no format that is known.
-    pub fn new(input: Input, kind: Kind, zone: TimeZone, ports: &[u16]) -> Result<Self> {
+    pub fn new(input: Input, kind: InputKind, zone: TimeZone, ports: &[u16]) -> Result<Self> {
         Ok(match kind {
-            Kind::SlowLog => Self::SlowLog(Box::new(SlowLog::new(input, zone))),
-            Kind::GeneralLog => Self::GeneralLog(Box::new(GeneralLog::new(input, zone))),
-            Kind::Packets => {
+            InputKind::SlowLog => Self::SlowLog(Box::new(SlowLog::new(input, zone))),
+            InputKind::GeneralLog => Self::GeneralLog(Box::new(GeneralLog::new(input, zone))),
+            InputKind::Packets => {
                 let options = capture::Options {
                     ports: ports.to_vec(),
                     ..capture::Options::default()

@@ -34,7 +34,7 @@ pub struct SlowLog {
     lines: Lines,
     zone: TimeZone,
     entry: Entry,
-    place: Place,
+    place: EntryPart,
     /// What may be a line of a statement, or begin the next entry.
     held: Option<Vec<u8>>,
     /// When the last entry was, for those that say nothing.
@@ -45,7 +45,7 @@ pub struct SlowLog {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum EntryPart {
     Between,
     Header,
     /// In a statement; whether it may end with the line before.
@@ -84,7 +84,7 @@ impl SlowLog {
             lines: Lines::new(&input.name, input.bytes),
             zone,
             entry: Entry::default(),
-            place: Place::Between,
+            place: EntryPart::Between,
             held: None,
             time_ns: None,
             schema: None,
@@ -113,35 +113,35 @@ impl SlowLog {
             }
         }
         match self.place {
-            Place::Text(may_end) if is_header && may_end => self.end(each)?,
-            Place::Text(_) if is_header && is_time(self.lines.trimmed()) => {
+            EntryPart::Text(may_end) if is_header && may_end => self.end(each)?,
+            EntryPart::Text(_) if is_header && is_time(self.lines.trimmed()) => {
                 self.held = Some(self.lines.trimmed().to_vec());
                 return Ok(());
             }
             // The file ends where the next entry begins.
-            Place::Text(true) if !self.lines.is_ended && self.lines.text.starts_with(b"#") => {
+            EntryPart::Text(true) if !self.lines.is_ended && self.lines.text.starts_with(b"#") => {
                 self.end(each)?;
-                self.place = Place::Header;
+                self.place = EntryPart::Header;
                 self.entry.line = self.lines.number;
                 return Ok(());
             }
             // The one before has no statement.
-            Place::Header if is_header && self.entry.has_who => self.end(each)?,
+            EntryPart::Header if is_header && self.entry.has_who => self.end(each)?,
             _ => {}
         }
-        let is_between = self.place == Place::Between;
+        let is_between = self.place == EntryPart::Between;
         if opens_log(self.lines.trimmed()) || is_between && is_banner(self.lines.trimmed()) {
             return self.end(each);
         }
         let line = self.lines.trimmed().to_vec();
         let is_fact = line.starts_with(b"#") && !line.starts_with(ADMINISTRATOR);
         match self.place {
-            Place::Text(_) => self.text(),
-            Place::Header if self.entry.is_set => self.text(),
-            Place::Between | Place::Header if is_fact => self.header(&line),
-            Place::Between if line.is_empty() => {}
-            Place::Between => self.skip("a line that belongs to no entry"),
-            Place::Header => {
+            EntryPart::Text(_) => self.text(),
+            EntryPart::Header if self.entry.is_set => self.text(),
+            EntryPart::Between | EntryPart::Header if is_fact => self.header(&line),
+            EntryPart::Between if line.is_empty() => {}
+            EntryPart::Between => self.skip("a line that belongs to no entry"),
+            EntryPart::Header => {
                 if !self.is_setting(&line) {
                     self.text();
                 }
@@ -161,19 +161,19 @@ impl SlowLog {
     }
 
     fn text(&mut self) {
-        if matches!(self.place, Place::Text(_)) {
+        if matches!(self.place, EntryPart::Text(_)) {
             self.entry.text.add(b"\n", 1);
         }
         self.entry.text.add(&self.lines.text, self.lines.bytes);
-        self.place = Place::Text(self.lines.last == b';' && self.lines.is_ended);
-        if self.place == Place::Text(true) && self.lines.text.ends_with(b"\r") {
+        self.place = EntryPart::Text(self.lines.last == b';' && self.lines.is_ended);
+        if self.place == EntryPart::Text(true) && self.lines.text.ends_with(b"\r") {
             self.entry.text.cut(1);
         }
     }
 
     /// Takes a line that begins with `#`.
     fn header(&mut self, line: &[u8]) {
-        if self.place == Place::Between {
+        if self.place == EntryPart::Between {
             let number = self.lines.number;
             self.entry = Entry {
                 line: number,
@@ -181,7 +181,7 @@ impl SlowLog {
                 ..Entry::default()
             };
             self.entry.text.clear();
-            self.place = Place::Header;
+            self.place = EntryPart::Header;
         }
         if let Some(time) = line.strip_prefix(TIME) {
             let time = time.trim_ascii();
@@ -230,11 +230,11 @@ impl SlowLog {
 
     /// Hands out the entry that ended with the line before.
     fn end(&mut self, each: &mut dyn FnMut(&Statement<'_>) -> Result<()>) -> Result<()> {
-        let place = std::mem::replace(&mut self.place, Place::Between);
+        let place = std::mem::replace(&mut self.place, EntryPart::Between);
         match place {
-            Place::Between => return Ok(()),
-            Place::Text(true) => {}
-            Place::Header | Place::Text(false) => {
+            EntryPart::Between => return Ok(()),
+            EntryPart::Text(true) => {}
+            EntryPart::Header | EntryPart::Text(false) => {
                 self.coverage.undecodable += 1;
                 keep(
                     &mut self.unread,
@@ -295,7 +295,7 @@ impl Source for SlowLog {
             }
         }
         if self.held.take().is_some() {
-            self.place = Place::Text(false);
+            self.place = EntryPart::Text(false);
         }
         self.end(each)?;
         Ok(self.coverage)
@@ -330,9 +330,9 @@ impl Entry {
             .split(u8::is_ascii_whitespace)
             .filter(|word| !word.is_empty());
         let mut name = words.next();
-        while let Some(told) = name {
+        while let Some(reported) = name {
             let value = words.next();
-            let Some(known) = told.strip_suffix(b":") else {
+            let Some(known) = reported.strip_suffix(b":") else {
                 name = value;
                 continue;
             };

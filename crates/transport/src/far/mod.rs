@@ -5,7 +5,7 @@ mod directory;
 
 pub use attach::attach;
 
-use crate::link::{Carrier, Link, Patience, SessionId};
+use crate::link::{Carrier, Link, LinkTimeouts, SessionId};
 use crate::message::{self, Lane, Order, Word};
 use crate::store::{Calls, LinkStore};
 use directory::Directory;
@@ -30,18 +30,18 @@ pub struct Far {
 
 /// Waits for the near side in the session's directory below `here`, takes its order, and lets
 /// `perform` carry it out. Ends when the near side knows the outcome, or is gone for longer than
-/// `patience`: then `cancel` is set. Leaves nothing in the directory.
+/// `timeouts`: then `cancel` is set. Leaves nothing in the directory.
 pub fn serve(
     here: &Path,
     session: SessionId,
-    patience: Patience,
+    timeouts: LinkTimeouts,
     cancel: &Cancel,
     perform: impl FnOnce(&Far, Vec<Vec<u8>>, String) -> Result<u8>,
 ) -> Result<()> {
     let directory = Directory::of(here, session);
     let listener = UnixListener::bind(directory.socket())
         .context(|| format!("failed to listen at {}", directory.socket().display()))?;
-    let link = Link::new(session, patience.min_loss(FIRST_ORDER));
+    let link = Link::new(session, timeouts.min_loss(FIRST_ORDER));
     let accepting = link.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -60,7 +60,7 @@ pub fn serve(
         calls: Arc::new(Calls::new(link.clone())),
         link,
     };
-    let outcome = far.obey(patience, cancel, perform);
+    let outcome = far.obey(timeouts, cancel, perform);
     directory.remove();
     let outcome = outcome.map_err(|error| message::Failure::of(&error));
     let word = message::encode(Lane::Control, &Word::Done { outcome }, &[])?;
@@ -73,14 +73,14 @@ pub fn serve(
 impl Far {
     fn obey(
         &self,
-        patience: Patience,
+        timeouts: LinkTimeouts,
         cancel: &Cancel,
         perform: impl FnOnce(&Self, Vec<Vec<u8>>, String) -> Result<u8>,
     ) -> Result<u8> {
         let Some(Order::Run { words, repository }) = self.first_order()? else {
             return Err(Error::failed("the first message was not an order"));
         };
-        self.link.set_patience(patience);
+        self.link.set_timeouts(timeouts);
         let receiving = (self.link.clone(), self.calls.clone(), cancel.clone());
         std::thread::spawn(move || {
             let (link, calls, cancel) = receiving;

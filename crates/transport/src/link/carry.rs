@@ -1,8 +1,8 @@
 //! One connection of a link: a thread that writes and a thread that reads.
 
-use super::state::{Attached, End, State};
+use super::state::{Attached, End, LinkState};
 use super::{Carrier, Shared, TICK, WINDOW};
-use crate::frame::{self, Header, Kind};
+use crate::frame::{self, FrameKind, Header};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -89,7 +89,7 @@ impl Side for Writing {
 
 /// What to write next.
 enum Next {
-    Frame(Kind, u64, u64, Arc<[u8]>),
+    Frame(FrameKind, u64, u64, Arc<[u8]>),
     Flush,
     End,
 }
@@ -101,7 +101,7 @@ impl Writing {
             (state.arrived, state.taken)
         };
         let session = self.shared.session;
-        self.frame(Kind::Hello, arrived, taken, &session)?;
+        self.frame(FrameKind::Hello, arrived, taken, &session)?;
         self.writer.flush()?;
         let mut said = Instant::now();
         let mut flushed = true;
@@ -111,7 +111,7 @@ impl Writing {
                     self.frame(kind, number, taken, &payload)?;
                     said = Instant::now();
                     flushed = false;
-                    if kind == Kind::Bye {
+                    if kind == FrameKind::Bye {
                         self.writer.flush()?;
                         self.shared.state().bye_said = true;
                         self.shared.changed.notify_all();
@@ -138,23 +138,23 @@ impl Writing {
                 return Next::End;
             }
             let taken = state.taken;
-            let quiet_max = SIGN_OF_LIFE.min(state.patience.stall / 3);
+            let quiet_max = SIGN_OF_LIFE.min(state.timeouts.stall / 3);
             if greeted {
                 if let Some((number, message)) = state.next() {
-                    state.told(taken);
-                    return Next::Frame(Kind::Data, number, taken, message);
+                    state.reported(taken);
+                    return Next::Frame(FrameKind::Data, number, taken, message);
                 }
                 if state.bye && !state.bye_said && state.is_drained() {
-                    return Next::Frame(Kind::Bye, 0, taken, Arc::from([]));
+                    return Next::Frame(FrameKind::Bye, 0, taken, Arc::from([]));
                 }
             }
-            let untold = taken != state.taken_told;
+            let untold = taken != state.taken_reported;
             let late = state
                 .untold_since
                 .is_some_and(|since| since.elapsed() > TOLD_LATE);
             if untold && (late || state.untold_bytes > TOLD_BYTES) || said.elapsed() > quiet_max {
-                state.told(taken);
-                return Next::Frame(Kind::Alive, 0, taken, Arc::from([]));
+                state.reported(taken);
+                return Next::Frame(FrameKind::Alive, 0, taken, Arc::from([]));
             }
             if !flushed {
                 return Next::Flush;
@@ -165,7 +165,13 @@ impl Writing {
         }
     }
 
-    fn frame(&mut self, kind: Kind, number: u64, taken: u64, payload: &[u8]) -> io::Result<()> {
+    fn frame(
+        &mut self,
+        kind: FrameKind,
+        number: u64,
+        taken: u64,
+        payload: &[u8],
+    ) -> io::Result<()> {
         let header = Header {
             kind,
             number,
@@ -203,15 +209,15 @@ impl Reading {
             carrier.heard = Instant::now();
             let greeted = carrier.greeted;
             state.traffic.received += frame::length(&payload);
-            if !greeted && header.kind != Kind::Hello {
+            if !greeted && header.kind != FrameKind::Hello {
                 return Err(io::Error::other("no hello"));
             }
             state.acknowledge(header.taken);
             let fits = match header.kind {
-                Kind::Hello => self.hello(&mut state, header.number, &payload),
-                Kind::Data => state.deliver(header.number, payload),
-                Kind::Alive => true,
-                Kind::Bye => {
+                FrameKind::Hello => self.hello(&mut state, header.number, &payload),
+                FrameKind::Data => state.deliver(header.number, payload),
+                FrameKind::Alive => true,
+                FrameKind::Bye => {
                     state.end.get_or_insert(End::Bye);
                     false
                 }
@@ -223,8 +229,8 @@ impl Reading {
         }
     }
 
-    fn hello(&self, state: &mut State, arrived: u64, session: &[u8]) -> bool {
-        if session != self.shared.session || !state.go_on_after(arrived) {
+    fn hello(&self, state: &mut LinkState, arrived: u64, session: &[u8]) -> bool {
+        if session != self.shared.session || !state.resume_after(arrived) {
             return false;
         }
         state.alone_since = None;

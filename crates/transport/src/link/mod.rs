@@ -13,7 +13,7 @@ mod state;
 
 use crate::frame::PAYLOAD_MAX;
 use evenkeel_op::{Error, ErrorKind, Result};
-use state::{End, State};
+use state::{End, LinkState};
 use std::io::{Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -23,14 +23,14 @@ pub type SessionId = [u8; 16];
 
 /// How long a link tolerates silence.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct LinkTimeouts {
     /// A connection on which nothing was heard for this long is given up.
     pub stall: Duration,
     /// A link without a connection for this long is lost.
     pub loss: Duration,
 }
 
-impl Patience {
+impl LinkTimeouts {
     /// Returns the same, but no longer than `limit` without a connection.
     #[must_use]
     pub fn min_loss(mut self, limit: Duration) -> Self {
@@ -39,7 +39,7 @@ impl Patience {
     }
 }
 
-impl Default for Patience {
+impl Default for LinkTimeouts {
     fn default() -> Self {
         Self {
             stall: Duration::from_secs(20),
@@ -81,16 +81,20 @@ pub struct Link {
 
 struct Shared {
     session: SessionId,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
     changed: Condvar,
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, at_most: Duration) -> MutexGuard<'a, State> {
+    fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, LinkState>,
+        at_most: Duration,
+    ) -> MutexGuard<'a, LinkState> {
         let waited = self.changed.wait_timeout(state, at_most);
         waited.unwrap_or_else(|e| e.into_inner()).0
     }
@@ -104,10 +108,10 @@ const TICK: Duration = Duration::from_millis(200);
 impl Link {
     /// Makes a side that has no connection yet; it is lost if it gets none in time.
     #[must_use]
-    pub fn new(session: SessionId, patience: Patience) -> Self {
+    pub fn new(session: SessionId, timeouts: LinkTimeouts) -> Self {
         let shared = Arc::new(Shared {
             session,
-            state: Mutex::new(State::new(patience)),
+            state: Mutex::new(LinkState::new(timeouts)),
             changed: Condvar::new(),
         });
         let watched = Arc::downgrade(&shared);
@@ -124,8 +128,8 @@ impl Link {
     }
 
     /// Changes how long it tolerates silence.
-    pub fn set_patience(&self, patience: Patience) {
-        self.shared.state().patience = patience;
+    pub fn set_timeouts(&self, timeouts: LinkTimeouts) {
+        self.shared.state().timeouts = timeouts;
     }
 
     /// Continues over this connection; the one before, if any, is cut.
@@ -226,15 +230,15 @@ impl Shared {
         let silent = state
             .carrier
             .as_ref()
-            .is_some_and(|one| now - one.heard > state.patience.stall);
+            .is_some_and(|one| now - one.heard > state.timeouts.stall);
         if silent {
             state.detach();
             self.changed.notify_all();
         }
         if let Some(since) = state.alone_since
-            && now - since > state.patience.loss
+            && now - since > state.timeouts.loss
         {
-            let span = state.patience.loss.as_secs();
+            let span = state.timeouts.loss.as_secs();
             state.end = Some(End::Lost(format!("there was no connection for {span} s")));
             self.changed.notify_all();
         }

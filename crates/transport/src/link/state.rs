@@ -1,6 +1,6 @@
 //! What a side of a link knows.
 
-use super::{Patience, Traffic, lost};
+use super::{LinkTimeouts, Traffic, lost};
 use evenkeel_op::Error;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub(super) struct Attached {
     pub(super) greeted: bool,
 }
 
-pub(super) struct State {
-    pub(super) patience: Patience,
+pub(super) struct LinkState {
+    pub(super) timeouts: LinkTimeouts,
     /// Sent and not taken by the other side yet, oldest first.
     unacked: VecDeque<(u64, Arc<[u8]>)>,
     pub(super) unacked_bytes: usize,
@@ -50,7 +50,7 @@ pub(super) struct State {
     /// Number of the last message that was taken off the inbox.
     pub(super) taken: u64,
     /// What `taken` the other side was sent last.
-    pub(super) taken_told: u64,
+    pub(super) taken_reported: u64,
     /// Bytes that were taken since, and when the first of them.
     pub(super) untold_bytes: usize,
     pub(super) untold_since: Option<Instant>,
@@ -65,10 +65,10 @@ pub(super) struct State {
     pub(super) traffic: Traffic,
 }
 
-impl State {
-    pub(super) fn new(patience: Patience) -> Self {
+impl LinkState {
+    pub(super) fn new(timeouts: LinkTimeouts) -> Self {
         Self {
-            patience,
+            timeouts,
             unacked: VecDeque::new(),
             unacked_bytes: 0,
             last: 0,
@@ -76,7 +76,7 @@ impl State {
             written_ever: 0,
             arrived: 0,
             taken: 0,
-            taken_told: 0,
+            taken_reported: 0,
             untold_bytes: 0,
             untold_since: None,
             inbox: VecDeque::new(),
@@ -107,8 +107,8 @@ impl State {
     }
 
     /// The other side is being sent what was taken.
-    pub(super) fn told(&mut self, taken: u64) {
-        self.taken_told = taken;
+    pub(super) fn reported(&mut self, taken: u64) {
+        self.taken_reported = taken;
         self.untold_bytes = 0;
         self.untold_since = None;
     }
@@ -140,7 +140,7 @@ impl State {
     }
 
     /// The other side says what arrived there: continue after that. Returns whether that can be.
-    pub(super) fn go_on_after(&mut self, arrived: u64) -> bool {
+    pub(super) fn resume_after(&mut self, arrived: u64) -> bool {
         let oldest = self
             .unacked
             .front()

@@ -72,11 +72,11 @@ fn message(numbers: &mut Numbers) -> Vec<u8> {
 #[test]
 fn every_message_arrives_once_and_in_order_over_connections_that_break() {
     eprintln!("seed {SEED}");
-    let patience = Patience {
+    let timeouts = LinkTimeouts {
         stall: Duration::from_secs(60),
         loss: Duration::from_secs(60),
     };
-    let (one, other) = (Link::new([7; 16], patience), Link::new([7; 16], patience));
+    let (one, other) = (Link::new([7; 16], timeouts), Link::new([7; 16], timeouts));
     connect_leakily(&one, &other, Numbers(SEED));
     let talk = |link: Link, mine: u64, theirs: u64| {
         std::thread::spawn(move || {
@@ -110,8 +110,8 @@ fn every_message_arrives_once_and_in_order_over_connections_that_break() {
 
 #[test]
 fn bye_comes_after_everything_else() {
-    let patience = Patience::default();
-    let (one, other) = (Link::new([7; 16], patience), Link::new([7; 16], patience));
+    let timeouts = LinkTimeouts::default();
+    let (one, other) = (Link::new([7; 16], timeouts), Link::new([7; 16], timeouts));
     let (a, b) = UnixStream::pair().unwrap();
     one.attach(carrier(a));
     other.attach(carrier(b));
@@ -125,22 +125,22 @@ fn bye_comes_after_everything_else() {
 
 #[test]
 fn a_link_without_a_connection_is_lost() {
-    let patience = Patience {
+    let timeouts = LinkTimeouts {
         stall: Duration::from_secs(60),
         loss: Duration::from_millis(50),
     };
-    let link = Link::new([7; 16], patience);
+    let link = Link::new([7; 16], timeouts);
     assert_eq!(link.receive().unwrap_err().kind(), ErrorKind::Unreachable);
     assert!(link.send(vec![1]).is_err());
 }
 
 #[test]
 fn a_silent_connection_is_given_up() {
-    let patience = Patience {
+    let timeouts = LinkTimeouts {
         stall: Duration::from_millis(50),
         loss: Duration::from_secs(60),
     };
-    let link = Link::new([7; 16], patience);
+    let link = Link::new([7; 16], timeouts);
     let (a, _silent) = UnixStream::pair().unwrap();
     link.attach(carrier(a));
     // Returns once the connection was cut.
@@ -149,11 +149,11 @@ fn a_silent_connection_is_given_up() {
 
 #[test]
 fn another_session_is_not_listened_to() {
-    let patience = Patience {
+    let timeouts = LinkTimeouts {
         stall: Duration::from_secs(60),
         loss: Duration::from_millis(300),
     };
-    let (one, other) = (Link::new([7; 16], patience), Link::new([8; 16], patience));
+    let (one, other) = (Link::new([7; 16], timeouts), Link::new([8; 16], timeouts));
     let (a, b) = UnixStream::pair().unwrap();
     one.attach(carrier(a));
     other.attach(carrier(b));
@@ -163,8 +163,8 @@ fn another_session_is_not_listened_to() {
 
 #[test]
 fn who_sends_more_than_is_taken_waits() {
-    let patience = Patience::default();
-    let (one, other) = (Link::new([7; 16], patience), Link::new([7; 16], patience));
+    let timeouts = LinkTimeouts::default();
+    let (one, other) = (Link::new([7; 16], timeouts), Link::new([7; 16], timeouts));
     let (a, b) = UnixStream::pair().unwrap();
     one.attach(carrier(a));
     other.attach(carrier(b));

@@ -83,7 +83,7 @@ pub(crate) fn connect(
     let talked = std::thread::scope(|scope| {
         scope.spawn(|| watch.over(&child, &going_on, give_up));
         let talked = preface(&mut reader, &mut stdin, program, &watch, &|kept| {
-            note(kept.told(&ssh.destination));
+            note(kept.reported(&ssh.destination));
         });
         drop(ended);
         talked

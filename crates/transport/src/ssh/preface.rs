@@ -25,7 +25,7 @@ pub(super) enum Kept {
 
 impl Kept {
     /// Says so to the user.
-    pub(super) fn told(&self, host: &str) -> String {
+    pub(super) fn reported(&self, host: &str) -> String {
         match self {
             Self::Yes(place) => format!("the program stays on {host} for the next run, in {place}"),
             Self::No(why) => format!(

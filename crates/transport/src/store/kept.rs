@@ -15,10 +15,10 @@ const KEPT_MAX: u64 = 32 << 20;
 /// Consecutive bytes of an object: asked for once, read by any number of threads.
 pub(super) struct Run {
     range: Range<u64>,
-    state: Mutex<State>,
+    state: Mutex<FetchState>,
 }
 
-enum State {
+enum FetchState {
     Asked(Option<Pending>),
     Have(Arc<Vec<u8>>),
     Failed(Fault),
@@ -26,14 +26,14 @@ enum State {
 
 impl Run {
     pub(super) fn asked(range: Range<u64>, pending: Pending) -> Arc<Self> {
-        Self::new(range, State::Asked(Some(pending)))
+        Self::new(range, FetchState::Asked(Some(pending)))
     }
 
     pub(super) fn have(range: Range<u64>, bytes: Vec<u8>) -> Arc<Self> {
-        Self::new(range, State::Have(Arc::new(bytes)))
+        Self::new(range, FetchState::Have(Arc::new(bytes)))
     }
 
-    fn new(range: Range<u64>, state: State) -> Arc<Self> {
+    fn new(range: Range<u64>, state: FetchState) -> Arc<Self> {
         let state = Mutex::new(state);
         Arc::new(Self { range, state })
     }
@@ -45,19 +45,19 @@ impl Run {
     /// Returns its bytes; waits for them if they are still on their way.
     pub(super) fn bytes(&self) -> io::Result<Arc<Vec<u8>>> {
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
-        if let State::Asked(pending) = &mut *state {
+        if let FetchState::Asked(pending) = &mut *state {
             // Only the first to come finds it, and whoever comes meanwhile waits for the lock.
             let answer = pending.take().map(Pending::wait);
             *state = match answer.map(|answer| self.whole(answer)) {
-                Some(Ok(bytes)) => State::Have(Arc::new(bytes)),
-                Some(Err(error)) => State::Failed(Fault::of(&error)),
-                None => State::Failed(Fault::of(&io::ErrorKind::Interrupted.into())),
+                Some(Ok(bytes)) => FetchState::Have(Arc::new(bytes)),
+                Some(Err(error)) => FetchState::Failed(Fault::of(&error)),
+                None => FetchState::Failed(Fault::of(&io::ErrorKind::Interrupted.into())),
             };
         }
         match &*state {
-            State::Have(bytes) => Ok(bytes.clone()),
-            State::Failed(fault) => Err(fault.clone().error()),
-            State::Asked(_) => Err(io::ErrorKind::Interrupted.into()),
+            FetchState::Have(bytes) => Ok(bytes.clone()),
+            FetchState::Failed(fault) => Err(fault.clone().error()),
+            FetchState::Asked(_) => Err(io::ErrorKind::Interrupted.into()),
         }
     }
 
@@ -192,12 +192,12 @@ mod tests {
     fn runs_of_an_object_do_not_overlap() {
         let kept = Kept::default();
         kept.keep(1, run(100, 50));
-        let mut told = None;
+        let mut reported = None;
         let found = kept.find(1, 20, |limit| {
-            told = Some(limit);
+            reported = Some(limit);
             Ok(run(20, 80))
         });
-        assert_eq!((told, found.unwrap().range()), (Some(100), 20..100));
+        assert_eq!((reported, found.unwrap().range()), (Some(100), 20..100));
         let found = kept.find(1, 99, |_| panic!("it is there"));
         assert_eq!(found.unwrap().range(), 20..100);
         let found = kept.find(2, 99, |limit| {

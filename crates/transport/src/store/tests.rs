@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::server::StoreServer;
 use super::{Access, LinkStore};
-use crate::link::{Carrier, Link, Patience};
+use crate::link::{Carrier, Link, LinkTimeouts};
 use crate::message::{self, Lane};
 use evenkeel_repository::store::{Existing, LocalStore, LockMode, Store};
 use evenkeel_repository::{
@@ -37,7 +37,7 @@ fn carrier(stream: UnixStream) -> Carrier {
 
 impl Linked {
     fn to(dir: &Path, access: Access) -> Self {
-        let link = || Link::new([7; 16], Patience::default());
+        let link = || Link::new([7; 16], LinkTimeouts::default());
         let (near, far) = (link(), link());
         let (a, b) = UnixStream::pair().unwrap();
         near.attach(carrier(a));

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told() {
+    fn nonsense_is_reported() {
         let mut inflate = Inflate::default();
         assert!(!inflate.take(&packet(b"not compressed at all", 100), &mut |_| {}));
     }

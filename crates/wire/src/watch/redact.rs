@@ -1,6 +1,6 @@
 //! Passwords in statements, replaced before anything leaves.
 
-use evenkeel_sql::{Kind, Mode, Token, code};
+use evenkeel_sql::{Mode, Token, TokenKind, code};
 
 /// What stands in the place of a password.
 const HIDDEN: &[u8] = b"'***'";
@@ -83,8 +83,8 @@ impl Walk<'_> {
     fn is_secret(&self, token: Token) -> bool {
         let text = token.of(self.sql);
         let is_literal = match token.kind {
-            Kind::Text => true,
-            Kind::Word => text.len() > 2 && text[..2].eq_ignore_ascii_case(b"0x"),
+            TokenKind::Text => true,
+            TokenKind::Word => text.len() > 2 && text[..2].eq_ignore_ascii_case(b"0x"),
             _ => false,
         };
         if !is_literal {
@@ -97,19 +97,19 @@ impl Walk<'_> {
     fn step(&mut self, token: Token) {
         let text = token.of(self.sql);
         let was_named = std::mem::take(&mut self.is_named);
-        self.after_at = token.kind == Kind::Sign(b'@');
+        self.after_at = token.kind == TokenKind::Sign(b'@');
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         match token.kind {
-            Kind::Sign(b';') => {
+            TokenKind::Sign(b';') => {
                 *self = Self {
                     sql: self.sql,
                     ..Self::default()
                 }
             }
-            Kind::Sign(b'(') if was_named || self.open > 0 => self.open += 1,
-            Kind::Sign(b')') => self.open = self.open.saturating_sub(1),
-            Kind::Sign(b'=' | b':') => self.is_named = was_named,
-            Kind::Word | Kind::Name => {
+            TokenKind::Sign(b'(') if was_named || self.open > 0 => self.open += 1,
+            TokenKind::Sign(b')') => self.open = self.open.saturating_sub(1),
+            TokenKind::Sign(b'=' | b':') => self.is_named = was_named,
+            TokenKind::Word | TokenKind::Name => {
                 let word = text.strip_suffix(b"`").unwrap_or(text);
                 let is = |known: &[u8]| word.eq_ignore_ascii_case(known);
                 // A string may say in which character set it is: PASSWORD = _utf8mb4'…', b'…'.
@@ -123,7 +123,7 @@ impl Walk<'_> {
                 self.until_end |= is(b"identified") || self.is_set && is(b"password");
             }
             // It may be put together of several.
-            Kind::Text => self.until_end |= is_suspect(text),
+            TokenKind::Text => self.until_end |= is_suspect(text),
             _ => {}
         }
     }

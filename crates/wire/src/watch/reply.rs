@@ -5,7 +5,7 @@ use super::framing::Packet;
 use super::login::can;
 use super::session::{Session, text};
 use crate::decode::{Bytes, Malformed, ServerError};
-use evenkeel_sql::{Kind, Mode, code, unquoted};
+use evenkeel_sql::{Mode, TokenKind, code, unquoted};
 
 /// The final packet is not as long as a row can be that begins with the same byte.
 const LONGEST: u64 = 0xFF_FFFF;
@@ -328,8 +328,8 @@ fn used(sql: &[u8], mode: Mode) -> Option<String> {
     let name = tokens.next()?;
     let bytes = name.of(sql);
     match name.kind {
-        Kind::Word => Some(text(bytes)),
-        Kind::Name => Some(text(&unquoted(bytes, mode))),
+        TokenKind::Word => Some(text(bytes)),
+        TokenKind::Name => Some(text(&unquoted(bytes, mode))),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use super::found::{Found, find};
 use super::names::{self, is_our_file};
 use evenkeel_op::{Error, Result};
 use evenkeel_plugins::place::ours;
-use evenkeel_plugins::{Place, Registered, Wanted};
+use evenkeel_plugins::{PluginDirectory, Registered, Wanted};
 use evenkeel_server::connect::Session;
 use std::path::PathBuf;
 
@@ -54,7 +54,7 @@ impl Plan {
 ///
 /// Errors: `Refused` where engine or functions of those names are somebody else's, or the server loads
 /// nothing that is not mature.
-pub fn plan_install(session: &mut Session, bytes: Vec<u8>, place: Place) -> Result<Plan> {
+pub fn plan_install(session: &mut Session, bytes: Vec<u8>, place: PluginDirectory) -> Result<Plan> {
     let found = find(session)?;
     found.refuse_strangers()?;
     refuse_leaving(&found)?;
@@ -93,7 +93,7 @@ pub fn plan_install(session: &mut Session, bytes: Vec<u8>, place: Place) -> Resu
 /// Plans that a server has no queues.
 ///
 /// Errors: `Refused` where there are tables of the engine, or engine or functions are somebody else's.
-pub fn plan_uninstall(session: &mut Session, place: Place) -> Result<Plan> {
+pub fn plan_uninstall(session: &mut Session, place: PluginDirectory) -> Result<Plan> {
     let found = find(session)?;
     found.refuse_strangers()?;
     if !found.queues.is_empty() {

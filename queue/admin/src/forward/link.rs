@@ -3,7 +3,7 @@
 use super::Forward;
 use super::batch::Columns;
 use super::ledger::{Ledger, Sent};
-use crate::live::{consumers, engine, no_queue, told};
+use crate::live::{consumers, engine, no_queue, reported};
 use crate::name::QueueName;
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_server::connect::{Row, Session, quote};
@@ -173,7 +173,7 @@ impl Link {
         let answer = self
             .source
             .value(&sql)
-            .map_err(|error| told(error, &self.from))?;
+            .map_err(|error| reported(error, &self.from))?;
         match answer.as_deref() {
             Some("1") => {}
             Some(_) => {

@@ -1,7 +1,7 @@
 //! What a database has of the verbs.
 
 use super::refusal::explain;
-use super::routines::{self, Kind, MARK, ROUTINES, TABLES};
+use super::routines::{self, MARK, ROUTINES, RoutineKind, TABLES};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote, quote_name};
@@ -13,7 +13,7 @@ pub struct Routine {
     /// Its name.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: RoutineKind,
     /// Its comment.
     pub stamp: String,
 }
@@ -58,8 +58,8 @@ pub fn find(session: &mut Session, database: &str) -> Result<Found> {
         Some(Routine {
             name: row.at(0)?.to_owned(),
             kind: match row.at(1)? {
-                "FUNCTION" => Kind::Function,
-                _ => Kind::Procedure,
+                "FUNCTION" => RoutineKind::Function,
+                _ => RoutineKind::Procedure,
             },
             stamp: row.at(2).unwrap_or_default().to_owned(),
         })

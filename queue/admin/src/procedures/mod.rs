@@ -24,7 +24,7 @@ mod routines;
 pub use found::{Found, find};
 pub use plan::{Plan, plan_install, plan_uninstall};
 pub use prove::prove;
-pub use routines::Kind;
+pub use routines::RoutineKind;
 
 use evenkeel_op::Result;
 use evenkeel_server::connect::Session;

@@ -10,14 +10,14 @@ pub(crate) const MARK: &str = "evenkeel queue ";
 /// What a routine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum RoutineKind {
     /// It is called.
     Procedure,
     /// It is part of an expression.
     Function,
 }
 
-impl Kind {
+impl RoutineKind {
     /// Returns what statements call it.
     #[must_use]
     pub fn word(self) -> &'static str {

@@ -12,7 +12,7 @@ pub(crate) const ALIGN: usize = 8;
 /// What a frame holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     /// New rows with consecutive ids.
     Rows = 1,
     /// Ranges of row ids that are gone.
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Times = 6,
 }
 
-impl Kind {
+impl FrameKind {
     fn from(byte: u8) -> Option<Self> {
         [
             Self::Rows,
@@ -45,7 +45,7 @@ impl Kind {
 /// What stands before a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     /// Bytes of the body.
     pub(crate) len: u32,
     /// The first row id, where rows follow.
@@ -122,7 +122,7 @@ pub(crate) fn head(
     if word(28) != crc32c::crc32c_append(origin.at(offset as u64), &head[..28]) {
         return Err("the checksum of a frame's header does not match");
     }
-    let kind = Kind::from(head[20]).ok_or("a frame is of an unknown kind")?;
+    let kind = FrameKind::from(head[20]).ok_or("a frame is of an unknown kind")?;
     let header = Header {
         kind,
         len: word(0),
@@ -160,7 +160,7 @@ mod tests {
     fn one(origin: Origin, offset: u64, body: &[u8]) -> Vec<u8> {
         let mut out = vec![0; offset as usize];
         let header = Header {
-            kind: Kind::Rows,
+            kind: FrameKind::Rows,
             len: 0,
             first: 77,
             count: 2,

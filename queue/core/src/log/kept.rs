@@ -1,6 +1,6 @@
 //! Rows that go into a part: what compaction and salvage keep.
 
-use super::frame::{self, HEADER, Header, Kind, Origin};
+use super::frame::{self, FrameKind, HEADER, Header, Origin};
 use super::times::{self, PAIR};
 
 /// The bytes that stand at `start` of a part: when the rows came, where that has to be said, then the rows. These are
@@ -19,13 +19,13 @@ pub(crate) fn encode(
         durable: start as u32,
     };
     if !pairs.is_empty() {
-        let header = header(Kind::Times, 0, pairs.len() as u32);
+        let header = header(FrameKind::Times, 0, pairs.len() as u32);
         frame::encode(&mut out, (origin, start), header, |out| {
             times::put(out, pairs);
         });
     }
     let at = start + out.len() as u64;
-    let header = header(Kind::Kept, first, count);
+    let header = header(FrameKind::Kept, first, count);
     frame::encode(&mut out, (origin, at), header, |out| out.extend(body));
     (out, at + HEADER as u64)
 }

@@ -113,12 +113,12 @@ pub(crate) const STATE: usize = 8 + SLOTS * 8;
 
 /// What is known besides the rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct TableState {
     pub(crate) next: u64,
     pub(crate) sources: [u64; SLOTS],
 }
 
-impl State {
+impl TableState {
     pub(crate) fn new() -> Self {
         Self {
             next: 1,

@@ -117,7 +117,7 @@ fn behind(file: &[u8], origin: Origin, at: usize, what: &'static str) -> Broken 
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{Kind, encode};
+    use super::super::frame::{FrameKind, encode};
     use super::*;
 
     const NAME: Name = Name::Segment(4);
@@ -127,7 +127,7 @@ mod tests {
         let mut out = header(9, NAME, 1234).to_vec();
         for (durable, body) in frames {
             let header = Header {
-                kind: Kind::Rows,
+                kind: FrameKind::Rows,
                 len: 0,
                 first: 1,
                 count: 1,

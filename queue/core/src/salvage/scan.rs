@@ -4,8 +4,8 @@ use super::missing::Missing;
 use super::{Checked, Damage};
 use crate::error::{During, Result};
 use crate::log::Name;
-use crate::log::frame::{self, HEADER, Header, Kind, Origin};
-use crate::log::rows::{self, ROW_HEADER, SLOTS, State};
+use crate::log::frame::{self, FrameKind, HEADER, Header, Origin};
+use crate::log::rows::{self, ROW_HEADER, SLOTS, TableState};
 use crate::log::segment::{self, START};
 use crate::log::times::{self, Times};
 use crate::plain::Directory;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a row starts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct RowAddress {
     /// Which of the files.
     pub(super) file: u32,
     /// Where in it, in bytes.
@@ -37,8 +37,8 @@ pub(super) struct Scan {
     /// The id behind the last row that was found in the file at hand.
     behind: u64,
     /// The rows that are whole and were not removed.
-    pub(super) rows: BTreeMap<u64, Place>,
-    pub(super) state: State,
+    pub(super) rows: BTreeMap<u64, RowAddress>,
+    pub(super) state: TableState,
     /// No checkpoint is newer, and no segment.
     pub(super) generation: u32,
     pub(super) last_segment: u64,
@@ -89,7 +89,7 @@ impl Scan {
             times: Vec::new(),
             behind: 0,
             rows: BTreeMap::new(),
-            state: State::new(),
+            state: TableState::new(),
             generation: 0,
             last_segment: 0,
             expected: None,
@@ -345,27 +345,27 @@ impl Scan {
         at: usize,
     ) -> std::result::Result<(), &'static str> {
         match header.kind {
-            Kind::State => {
-                let state = State::read(body)?;
+            FrameKind::State => {
+                let state = TableState::read(body)?;
                 self.leaves_out(state.next, state.next);
                 let next = self.state.next.max(state.next);
-                self.state = State { next, ..state };
+                self.state = TableState { next, ..state };
             }
-            Kind::Removed => {
+            FrameKind::Removed => {
                 let numbers: Vec<u64> = rows::numbers(body).collect();
                 for range in numbers.chunks_exact(2) {
                     self.remove(range[0], range[0].saturating_add(range[1]));
                 }
             }
-            Kind::Times => {
+            FrameKind::Times => {
                 for pair in times::read(body, header.count)? {
                     self.times[file.index as usize].say(pair);
                 }
             }
-            Kind::Rows | Kind::Sourced | Kind::Kept => {
-                let is_kept = header.kind == Kind::Kept;
+            FrameKind::Rows | FrameKind::Sourced | FrameKind::Kept => {
+                let is_kept = header.kind == FrameKind::Kept;
                 let mut before = 0;
-                if header.kind == Kind::Sourced {
+                if header.kind == FrameKind::Sourced {
                     before = rows::SOURCE;
                     let source = body.get(..before).ok_or("a source is missing")?;
                     self.source(source);
@@ -423,13 +423,13 @@ impl Scan {
     }
 
     fn found(&mut self, id: u64, file: u32, offset: u32) {
-        self.rows.entry(id).or_insert(Place { file, offset });
+        self.rows.entry(id).or_insert(RowAddress { file, offset });
         self.behind = id.saturating_add(1);
         self.state.next = self.state.next.max(id.saturating_add(1));
     }
 
     /// When a row came, in seconds since 1970; 0 where nobody knows.
-    pub(super) fn came(&self, id: u64, place: &Place) -> u64 {
+    pub(super) fn came(&self, id: u64, place: &RowAddress) -> u64 {
         self.times[place.file as usize].of(id)
     }
 
@@ -448,15 +448,18 @@ impl Scan {
     fn rescue(&mut self, file: &Read, at: usize, header: &Header) {
         let mut here = at + HEADER;
         match header.kind {
-            Kind::Removed => self.checked.may_repeat = true,
-            Kind::State | Kind::Times => {}
-            Kind::Sourced => here += rows::SOURCE,
-            Kind::Rows | Kind::Kept => {}
+            FrameKind::Removed => self.checked.may_repeat = true,
+            FrameKind::State | FrameKind::Times => {}
+            FrameKind::Sourced => here += rows::SOURCE,
+            FrameKind::Rows | FrameKind::Kept => {}
         }
-        if matches!(header.kind, Kind::Removed | Kind::State | Kind::Times) {
+        if matches!(
+            header.kind,
+            FrameKind::Removed | FrameKind::State | FrameKind::Times
+        ) {
             return;
         }
-        let is_kept = header.kind == Kind::Kept;
+        let is_kept = header.kind == FrameKind::Kept;
         let end = at + HEADER + header.len as usize;
         let body = &file.bytes[..end.min(file.bytes.len())];
         let last = header.first.saturating_add(u64::from(header.count));

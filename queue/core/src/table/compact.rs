@@ -2,7 +2,7 @@
 //! little; in between everybody reads, writes and consumes as ever. Files whose rows are all dead
 //! are only removed.
 
-use super::Table;
+use super::Queue;
 use super::checkpoint::Checkpoint;
 use super::compaction::Running;
 use super::file::DataFile;
@@ -27,7 +27,7 @@ const REST: Duration = Duration::from_millis(20);
 /// Rows that are looked up at once.
 const ROWS: usize = 4096;
 
-impl Table {
+impl Queue {
     /// Does all that compaction has to do. With `forced` it is done however few rows are dead.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl Table {
         running.next = next;
         let mut live = self.live();
         live.building.say(&times);
-        for (Place { id, .. }, at) in copied {
+        for (MovedRow { id, .. }, at) in copied {
             let is_live = live.index.is_live(*id);
             live.building
                 .push(*id, (rows_at as usize + at) as u32, is_live);
@@ -252,7 +252,7 @@ fn rest(begun: Instant) {
 }
 
 /// Where a row is, and when it came.
-struct Place {
+struct MovedRow {
     id: u64,
     file: Arc<DataFile>,
     offset: u32,
@@ -260,7 +260,7 @@ struct Place {
 }
 
 /// Where the next rows are.
-fn places(live: &Live, running: &Running) -> Vec<Place> {
+fn places(live: &Live, running: &Running) -> Vec<MovedRow> {
     let mut places = Vec::new();
     let mut from = running.next;
     while places.len() < ROWS {
@@ -269,7 +269,7 @@ fn places(live: &Live, running: &Running) -> Vec<Place> {
         };
         if let Some((file, offset)) = live.index.find(id) {
             let came = live.index.came(id);
-            places.push(Place {
+            places.push(MovedRow {
                 id,
                 file,
                 offset,

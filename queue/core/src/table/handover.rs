@@ -1,14 +1,14 @@
 //! A table's rows go on in another that was copied from it: under their ids, with their owners and sources.
 //! Consumers take and remove rows of the old one until the moment of the change.
 
-use super::Table;
+use super::Queue;
 use super::request::{Copied, Request};
 use crate::error::{Error, Result};
 use crate::log::rows::{self, ROW_ID};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Table {
+impl Queue {
     /// When a row came, in seconds since 1970; 0 where nobody knows.
     pub fn came(&self, id: u64) -> u64 {
         self.live().index.came(id)

@@ -40,11 +40,11 @@ impl Rows {
         if slot == 0 {
             self.first = id;
         }
-        let goes_on = self
+        let continues = self
             .runs
             .last()
             .is_some_and(|(first, at)| first + (slot as u64 - u64::from(*at)) == id);
-        if !goes_on {
+        if !continues {
             self.runs.push((id, slot as u32));
         }
         if slot.is_multiple_of(64) {

@@ -1,6 +1,6 @@
 //! What a table knows in memory: its rows, their owners, and who waits.
 
-use super::Table;
+use super::Queue;
 use super::condition::Condition;
 use super::file::DataFile;
 use super::index::{Index, Rows};
@@ -41,7 +41,7 @@ pub(crate) struct Live {
     pub(crate) waiters: VecDeque<Waiter>,
     pub(crate) is_dropped: bool,
     /// Where the rows are now, when they went to another table.
-    pub(crate) successor: Option<Arc<Table>>,
+    pub(crate) successor: Option<Arc<Queue>>,
     pub(crate) appended: u64,
     pub(crate) removed: u64,
 }

@@ -36,7 +36,7 @@ pub(crate) use tail::Tail;
 
 use crate::error::{During, Error, Result};
 use crate::io::Io;
-use crate::log::rows::{self, SLOTS, State};
+use crate::log::rows::{self, SLOTS, TableState};
 use compaction::Compaction;
 use counters::Counters;
 use group::Group;
@@ -54,7 +54,7 @@ const GROUP: usize = 1024;
 const LOOKS: usize = 64;
 
 /// One queue. It is shared by all who use it.
-pub struct Table {
+pub struct Queue {
     io: Arc<dyn Io>,
     dir: PathBuf,
     id: u128,
@@ -68,7 +68,7 @@ pub struct Table {
     pub(crate) counters: Counters,
 }
 
-impl std::fmt::Debug for Table {
+impl std::fmt::Debug for Queue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Table")
             .field("stats", &self.stats())
@@ -124,12 +124,12 @@ pub struct Stats {
     pub syncs: u64,
 }
 
-impl Table {
+impl Queue {
     /// Makes an empty table in a new directory.
     pub(crate) fn create(io: &dyn Io, dir: &Path, table: u128) -> Result<()> {
         io.make_dir(dir).during("make", dir)?;
         let (first, before) = (1, 0);
-        Tail::start(io, dir, table, (first, before), &State::new())?;
+        Tail::start(io, dir, table, (first, before), &TableState::new())?;
         let checkpoint = Checkpoint {
             table,
             generation: 0,

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub enum Sync {
     /// Before it is acknowledged, once for each group.
     Each,
-    /// With the first group after this long, or when [`Table::sync`](super::Table::sync) is called.
+    /// With the first group after this long, or when [`Queue::sync`](super::Table::sync) is called.
     Every(Duration),
     /// When the operating system likes.
     Never,

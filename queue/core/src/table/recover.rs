@@ -8,8 +8,8 @@ use super::tail::Tail;
 use crate::error::{During, Error, Result};
 use crate::io::Io;
 use crate::log::Name;
-use crate::log::frame::{HEADER, Header, Kind, Origin};
-use crate::log::rows::{self, SLOTS, State};
+use crate::log::frame::{FrameKind, HEADER, Header, Origin};
+use crate::log::rows::{self, SLOTS, TableState};
 use crate::log::segment::{self, Broken, START};
 use crate::log::times;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(super) struct Recovery<'a> {
     /// Leave out what is broken.
     pub(super) salvages: bool,
     index: Index,
-    state: State,
+    state: TableState,
     /// Whether the newest segment may say when rows came.
     tells_times: bool,
     report: Report,
@@ -49,7 +49,7 @@ impl<'a> Recovery<'a> {
             table,
             salvages,
             index: Index::default(),
-            state: State::new(),
+            state: TableState::new(),
             tells_times: false,
             report: Report::default(),
         }
@@ -295,12 +295,12 @@ impl<'a> Recovery<'a> {
             .files
             .back()
             .is_some_and(|rows| Arc::ptr_eq(&rows.file, file));
-        if !is_started && header.kind != Kind::State && !self.salvages {
+        if !is_started && header.kind != FrameKind::State && !self.salvages {
             return Err("the file does not start with the state of the table");
         }
         match header.kind {
-            Kind::State => {
-                let state = State::read(body)?;
+            FrameKind::State => {
+                let state = TableState::read(body)?;
                 if state.next < self.state.next {
                     return Err("row ids go back");
                 }
@@ -311,14 +311,14 @@ impl<'a> Recovery<'a> {
                 }
                 Ok(())
             }
-            Kind::Removed => {
+            FrameKind::Removed => {
                 let numbers: Vec<u64> = rows::numbers(body).collect();
                 for range in numbers.chunks_exact(2) {
                     self.remove(range[0], range[1]);
                 }
                 Ok(())
             }
-            Kind::Times => {
+            FrameKind::Times => {
                 let pairs = times::read(body, header.count)?;
                 if !is_started {
                     self.index
@@ -327,7 +327,7 @@ impl<'a> Recovery<'a> {
                 self.index.say(&pairs);
                 Ok(())
             }
-            Kind::Rows | Kind::Sourced | Kind::Kept => {
+            FrameKind::Rows | FrameKind::Sourced | FrameKind::Kept => {
                 if !is_started {
                     self.index
                         .push_file(Rows::new(file.clone(), self.state.next));
@@ -343,14 +343,14 @@ impl<'a> Recovery<'a> {
         body: &[u8],
         at: u64,
     ) -> std::result::Result<(), &'static str> {
-        let is_kept = header.kind == Kind::Kept;
-        let goes_on = header.first == self.state.next
+        let is_kept = header.kind == FrameKind::Kept;
+        let continues = header.first == self.state.next
             || (is_kept || self.salvages) && header.first > self.state.next;
-        if !goes_on {
+        if !continues {
             return Err("row ids have a gap");
         }
         let mut before = 0;
-        if header.kind == Kind::Sourced {
+        if header.kind == FrameKind::Sourced {
             before = rows::SOURCE;
             let mut source = rows::numbers(body.get(..before).ok_or("a source is missing")?);
             let slot = source.next().unwrap_or(u64::MAX) as usize;

@@ -1,14 +1,14 @@
 //! What threads ask a table to write, and what they are answered.
 
 use crate::error::Result;
-use crate::log::rows::State;
+use crate::log::rows::TableState;
 
 /// A row of a table that is copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// Its id.
     pub id: u64,
-    /// When it came, as [`Table::came`](super::Table::came) says.
+    /// When it came, as [`Queue::came`](super::Table::came) says.
     pub came: u64,
     /// The row.
     pub bytes: Vec<u8>,
@@ -40,7 +40,7 @@ pub(crate) enum Request {
         bytes: u64,
     },
     /// What is known of that table besides its rows.
-    Inherit(Box<State>),
+    Inherit(Box<TableState>),
     /// Removes all rows, owned ones too.
     Truncate,
     /// Makes everything durable; and says in the log that it is.

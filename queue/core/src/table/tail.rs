@@ -5,8 +5,8 @@ use super::options::Options;
 use crate::error::{During, Error, Result};
 use crate::io::Io;
 use crate::log::Name;
-use crate::log::frame::{self, Header, Kind, Origin};
-use crate::log::rows::State;
+use crate::log::frame::{self, FrameKind, Header, Origin};
+use crate::log::rows::TableState;
 use crate::log::segment::{self, START};
 use crate::log::times;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(crate) struct Tail {
     pub(crate) filled: u64,
     /// Whether it may be said in this file when rows came.
     pub(crate) tells_times: bool,
-    pub(crate) state: State,
+    pub(crate) state: TableState,
     pub(crate) synced_at: Instant,
     pub(crate) poisoned: Option<String>,
 }
@@ -54,12 +54,12 @@ impl Tail {
         dir: &Path,
         table: u128,
         (number, previous_end): (u64, u64),
-        state: &State,
+        state: &TableState,
     ) -> Result<(DataFile, u64)> {
         let name = Name::Segment(number);
         let mut bytes = segment::header(table, name, previous_end).to_vec();
         let header = Header {
-            kind: Kind::State,
+            kind: FrameKind::State,
             len: 0,
             first: 0,
             count: 0,
@@ -142,7 +142,7 @@ impl Tail {
         &self,
         out: &mut Vec<u8>,
         from: u64,
-        (kind, first, count): (Kind, u64, u32),
+        (kind, first, count): (FrameKind, u64, u32),
         body: impl FnOnce(&mut Vec<u8>),
     ) {
         let origin = Origin::new(self.table, Name::Segment(self.number).id());
@@ -161,7 +161,7 @@ impl Tail {
     pub(crate) fn say(&self, out: &mut Vec<u8>, from: u64, pairs: &[(u64, u64)]) {
         if !pairs.is_empty() {
             let count = pairs.len() as u32;
-            self.frame(out, from, (Kind::Times, 0, count), |out| {
+            self.frame(out, from, (FrameKind::Times, 0, count), |out| {
                 times::put(out, pairs);
             });
         }

@@ -1,12 +1,12 @@
 //! What a leader does: writes a group, makes it durable, then lets it be seen.
 
-use super::Table;
+use super::Queue;
 use super::live::Live;
 use super::request::{Answer, Copied, Request, Source};
 use super::tail::Tail;
 use crate::error::{Error, Result};
-use crate::log::frame::{self, Kind};
-use crate::log::rows::{self, STATE, State};
+use crate::log::frame::{self, FrameKind};
+use crate::log::rows::{self, STATE, TableState};
 use crate::log::times;
 
 /// Bytes that go into one write, roughly.
@@ -31,7 +31,7 @@ enum Fate {
 /// What a group does: decided before it is written, applied after.
 struct Plan {
     fates: Vec<Fate>,
-    state: State,
+    state: TableState,
     removed: Vec<(u64, u64)>,
     /// Bytes of frames.
     bytes: u64,
@@ -41,7 +41,7 @@ struct Plan {
     said: u64,
 }
 
-impl Table {
+impl Queue {
     /// Answers requests in their order.
     pub(super) fn lead(&self, mut requests: Vec<Request>) -> Vec<Answer> {
         self.counters.groups.add(1);
@@ -188,9 +188,9 @@ impl Table {
             ) = (request, &mut *fate)
             {
                 let kind = if source.is_some() {
-                    Kind::Sourced
+                    FrameKind::Sourced
                 } else {
-                    Kind::Rows
+                    FrameKind::Rows
                 };
                 let before = if source.is_some() { rows::SOURCE } else { 0 };
                 *place = at + (out.len() + frame::HEADER + before) as u64;
@@ -212,7 +212,7 @@ impl Table {
         }
         if !plan.removed.is_empty() {
             let count = plan.removed.len() as u32;
-            tail.frame(&mut out, at, (Kind::Removed, 0, count), |out| {
+            tail.frame(&mut out, at, (FrameKind::Removed, 0, count), |out| {
                 rows::put_ranges(out, &plan.removed);
             });
         }
@@ -239,7 +239,7 @@ impl Table {
     fn say_closed(&self, tail: &mut Tail) -> Result<()> {
         let mut out = Vec::new();
         let state = tail.state.clone();
-        tail.frame(&mut out, tail.end, (Kind::State, 0, 0), |out| {
+        tail.frame(&mut out, tail.end, (FrameKind::State, 0, 0), |out| {
             state.put(out)
         });
         tail.write(&out, tail.end)?;
@@ -260,22 +260,27 @@ impl Request {
     fn put_copied(
         &self,
         fate: &mut Fate,
-        state: &State,
+        state: &TableState,
         tail: &Tail,
         (out, from): (&mut Vec<u8>, u64),
     ) {
         match (self, fate) {
             (Self::Adopt { rows, .. }, Fate::Rows { first, at, .. }) => {
                 *at = from + (out.len() + frame::HEADER) as u64;
-                tail.frame(out, from, (Kind::Kept, *first, rows.len() as u32), |out| {
-                    for row in rows {
-                        rows::put_numbers(out, &[row.id]);
-                        rows::put(out, row.id, &row.bytes);
-                    }
-                });
+                tail.frame(
+                    out,
+                    from,
+                    (FrameKind::Kept, *first, rows.len() as u32),
+                    |out| {
+                        for row in rows {
+                            rows::put_numbers(out, &[row.id]);
+                            rows::put(out, row.id, &row.bytes);
+                        }
+                    },
+                );
             }
             (Self::Inherit(_), _) => {
-                tail.frame(out, from, (Kind::State, 0, 0), |out| state.put(out));
+                tail.frame(out, from, (FrameKind::State, 0, 0), |out| state.put(out));
             }
             _ => {}
         }
@@ -295,7 +300,7 @@ impl Plan {
     /// Decides. `now` is the time of rows that come, `said` that of those before them in the file. With `refused`
     /// rows are not taken, for that reason.
     fn new(
-        (state, (now, said)): (&State, (u64, u64)),
+        (state, (now, said)): (&TableState, (u64, u64)),
         requests: &[Request],
         refused: Option<&Error>,
         live: Option<&Live>,
@@ -408,16 +413,16 @@ mod tests {
         }
     }
 
-    fn open(disk: &Simulated) -> Table {
+    fn open(disk: &Simulated) -> Queue {
         let io: Arc<dyn Io> = Arc::new(disk.clone());
-        let opened = Table::open(&io, Path::new("/q"), 5, Options::default(), false);
+        let opened = Queue::open(&io, Path::new("/q"), 5, Options::default(), false);
         opened.unwrap().0
     }
 
     #[test]
     fn of_a_group_that_failed_in_the_middle_nothing_is_left() {
         let disk = Simulated::new();
-        Table::create(&disk, Path::new("/q"), 5).unwrap();
+        Queue::create(&disk, Path::new("/q"), 5).unwrap();
         disk.sync_dir(Path::new("/")).unwrap();
         let table = open(&disk);
         table.append(vec![vec![1; 10]], None).unwrap();
@@ -434,7 +439,7 @@ mod tests {
     #[test]
     fn a_failed_sync_ends_writing_and_nothing_else() {
         let disk = Simulated::new();
-        Table::create(&disk, Path::new("/q"), 5).unwrap();
+        Queue::create(&disk, Path::new("/q"), 5).unwrap();
         let table = open(&disk);
         table.append(vec![vec![1; 10]], None).unwrap();
         disk.fail_after(1, Fault::Refused, false);
@@ -449,7 +454,7 @@ mod tests {
     #[test]
     fn requests_that_came_together_are_written_and_synced_once() {
         let disk = Simulated::new();
-        Table::create(&disk, Path::new("/q"), 5).unwrap();
+        Queue::create(&disk, Path::new("/q"), 5).unwrap();
         let table = open(&disk);
         // Space is filled with the first.
         table.append(vec![vec![7; 10]], None).unwrap();

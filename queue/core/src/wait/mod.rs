@@ -3,7 +3,7 @@
 pub(crate) mod token;
 
 use crate::error::{Error, Result};
-use crate::table::{Condition, Table, Waiter};
+use crate::table::{Condition, Queue, Waiter};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The table.
-    pub table: Arc<Table>,
+    pub table: Arc<Queue>,
     /// Which of its rows; none is any.
     pub condition: Option<Condition>,
 }
@@ -39,7 +39,7 @@ pub enum Waited {
 #[derive(Debug)]
 pub struct Session {
     owner: u64,
-    held: Option<(Arc<Table>, Vec<u64>)>,
+    held: Option<(Arc<Queue>, Vec<u64>)>,
     waiting: Arc<Mutex<Option<Arc<Token>>>>,
 }
 
@@ -83,7 +83,7 @@ impl Session {
 
     /// What it owns: the table and the ids.
     #[must_use]
-    pub fn held(&self) -> Option<(&Arc<Table>, &[u64])> {
+    pub fn held(&self) -> Option<(&Arc<Queue>, &[u64])> {
         self.held
             .as_ref()
             .map(|(table, ids)| (table, ids.as_slice()))

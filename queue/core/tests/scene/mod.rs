@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use evenkeel_queue::io::simulated::Simulated;
-use evenkeel_queue::{Options, Report, Result, Store, Table};
+use evenkeel_queue::{Options, Queue, Report, Result, Store};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) fn store(disk: &Simulated) -> Store {
     Store::new(Arc::new(disk.clone()), Path::new("/queue")).expect("there is room")
 }
 
-pub(crate) fn create(disk: &Simulated, options: Options) -> Arc<Table> {
+pub(crate) fn create(disk: &Simulated, options: Options) -> Arc<Queue> {
     store(disk)
         .create(Path::new(ANCHOR), b"layout")
         .expect("it is made");
@@ -32,12 +32,12 @@ pub(crate) fn create(disk: &Simulated, options: Options) -> Arc<Table> {
     opened.expect("it opens").0
 }
 
-pub(crate) fn open(disk: &Simulated) -> Result<(Arc<Table>, Report)> {
+pub(crate) fn open(disk: &Simulated) -> Result<(Arc<Queue>, Report)> {
     store(disk).open(Path::new(ANCHOR), small())
 }
 
 /// All rows that are there: ids and bytes.
-pub(crate) fn rows(table: &Table) -> Result<Vec<(u64, Vec<u8>)>> {
+pub(crate) fn rows(table: &Queue) -> Result<Vec<(u64, Vec<u8>)>> {
     let mut rows = Vec::new();
     let mut from = 0;
     while let Some(id) = table.next_visible(from, None) {

@@ -14,7 +14,7 @@ use crate::head::Head;
 use claim::{Claim, PATIENCE, busy};
 use evenkeel_queue::place;
 use evenkeel_queue::store::SUFFIX;
-use evenkeel_queue::{Condition, Options, Stats, Store, Table, Wanted, io::Disk};
+use evenkeel_queue::{Condition, Options, Queue, Stats, Store, Wanted, io::Disk};
 pub(crate) use statement::Statement;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -30,7 +30,7 @@ const CONDITIONS: usize = 100;
 /// A table that is open.
 #[derive(Debug, Clone)]
 struct Open {
-    table: Arc<Table>,
+    table: Arc<Queue>,
     columns: Arc<Columns>,
     conditions: Arc<Mutex<HashMap<String, Condition>>>,
 }
@@ -46,7 +46,7 @@ struct Known {
     /// called meanwhile.
     leaving: HashMap<PathBuf, PathBuf>,
     /// Tables that are copies, and of what. What is copied stays open.
-    copies: HashMap<PathBuf, Arc<Table>>,
+    copies: HashMap<PathBuf, Arc<Queue>>,
     /// Names that only a table of an earlier version could have, and has lost.
     unsayable: HashSet<PathBuf>,
     /// What was counted in tables that are not open any more.
@@ -159,7 +159,7 @@ impl Tables {
     /// # Errors
     ///
     /// `Missing`, or it cannot be opened.
-    pub fn table(&self, path: &Path) -> Result<Arc<Table>, Fault> {
+    pub fn table(&self, path: &Path) -> Result<Arc<Queue>, Fault> {
         let known = self.free(Instant::now() + PATIENCE, |known| {
             let has_one = !known.leaving.contains_key(path) || self.is_there(path);
             has_one && !known.claimed.contains(path)
@@ -309,7 +309,7 @@ impl Tables {
 
     /// Those that are open now.
     #[must_use]
-    pub fn all(&self) -> Vec<(PathBuf, Arc<Table>)> {
+    pub fn all(&self) -> Vec<(PathBuf, Arc<Queue>)> {
         let known = self.known();
         let pairs = known
             .open

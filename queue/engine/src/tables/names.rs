@@ -8,14 +8,14 @@ use super::forgotten::own_file;
 use super::{Known, Tables, anchor, anchors, missing, unread};
 use crate::fault::Fault;
 use crate::head::Head;
-use evenkeel_queue::{Error, Options, Table, place};
+use evenkeel_queue::{Error, Options, Queue, place};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A table and what it is a copy of.
 pub(super) struct Copy {
-    pub old: Arc<Table>,
-    pub new: Arc<Table>,
+    pub old: Arc<Queue>,
+    pub new: Arc<Queue>,
 }
 
 /// How servers call a table whose name is about to be another's: MariaDB, MySQL.
@@ -53,7 +53,7 @@ impl Tables {
     /// # Errors
     ///
     /// The file system refuses.
-    pub(crate) fn begin_copy(&self, to: &Path, of: &Arc<Table>) -> Result<(), Fault> {
+    pub(crate) fn begin_copy(&self, to: &Path, of: &Arc<Queue>) -> Result<(), Fault> {
         self.set_head(to, |head| head.origin = Some(of.id()))?;
         self.known().copies.insert(to.to_owned(), of.clone());
         Ok(())
@@ -148,7 +148,7 @@ impl Tables {
 
     /// What a table is a copy of that a crash left, if that is still there. No one uses either: the server
     /// goes on where it was before it lets anybody in.
-    fn origin_on_disk(&self, from: &Path) -> Result<Option<Arc<Table>>, Fault> {
+    fn origin_on_disk(&self, from: &Path) -> Result<Option<Arc<Queue>>, Fault> {
         let layout = self.store.anchor(&anchor(from))?.layout;
         let Some(origin) = Head::of(&layout).origin else {
             return Ok(None);
@@ -304,7 +304,7 @@ mod tests {
 
     /// MariaDB lists a table until its own file is gone; and CREATE OR REPLACE makes another one meanwhile.
     #[test]
-    fn who_waits_for_a_dropped_table_is_told_when_the_server_has_forgotten_it() {
+    fn who_waits_for_a_dropped_table_is_reported_when_the_server_has_forgotten_it() {
         for is_replaced in [false, true] {
             let scene = scene();
             let own = scene.mails.with_extension("frm");

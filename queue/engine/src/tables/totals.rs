@@ -3,13 +3,13 @@
 use super::{Known, Tables};
 use crate::fault::Fault;
 use crate::owners::by_connection;
-use evenkeel_queue::{Stats, Table};
+use evenkeel_queue::{Queue, Stats};
 use std::fmt::Write as _;
 use std::path::Path;
 
 impl Known {
     /// Keeps what was counted in a table that is about to be closed.
-    pub(super) fn remember(&mut self, table: &Table) {
+    pub(super) fn remember(&mut self, table: &Queue) {
         let counted = Stats {
             rows: 0,
             owned: 0,
@@ -90,7 +90,7 @@ impl Tables {
 }
 
 /// How long the oldest row has waited, and who owns rows.
-fn waiting(table: &Table) -> Vec<String> {
+fn waiting(table: &Queue) -> Vec<String> {
     let oldest = table.oldest_s().filter(|seconds| *seconds > 0);
     let oldest = oldest.map(|seconds| format!("the oldest row has waited {seconds} s"));
     let owners = by_connection(&table.owners());

@@ -44,11 +44,11 @@ pub fn go_round(site: &Site, request: &BackupRequest, copy: &Path, rounds: u32, 
     let mut round = 0;
     while round < rounds {
         round += 1;
-        let told = format!("{}, round {round}", site.server.name);
+        let reported = format!("{}, round {round}", site.server.name);
         traffic.start().expect("clients");
         traffic.wait_for(1 + i64::from(round) * 3 % 5);
         let before = traffic.acknowledged();
-        let taken = Taken::take(request).unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        let taken = Taken::take(request).unwrap_or_else(|e| panic!("{reported}: {}", e.chain()));
         let after = traffic.started();
         // What reads the live files instead of the frozen ones finds these.
         traffic.wait_for(1);
@@ -56,17 +56,20 @@ pub fn go_round(site: &Site, request: &BackupRequest, copy: &Path, rounds: u32, 
         let in_its_notes = match taken.lay_out(site, copy, round == 1) {
             Ok(notes) => notes,
             Err(error) if aria && is_of_preparing(&error) => {
-                println!("{told} once more: {}", error.chain());
-                assert!(!copy.join("data").exists(), "{told}: what failed is there");
+                println!("{reported} once more: {}", error.chain());
+                assert!(
+                    !copy.join("data").exists(),
+                    "{reported}: what failed is there"
+                );
                 fs::remove_dir_all(copy).expect("the copy goes");
                 (round, unprepared) = (round - 1, unprepared + 1);
                 assert!(
                     unprepared <= 1 + rounds / 20,
-                    "{told}: the tool fails too often"
+                    "{reported}: the tool fails too often"
                 );
                 continue;
             }
-            Err(error) => panic!("{told}: {}", error.chain()),
+            Err(error) => panic!("{reported}: {}", error.chain()),
         };
         let bounds = between(&before, &after);
         let running = boot_with(site, copy, &UNREPAIRED);
@@ -74,11 +77,11 @@ pub fn go_round(site: &Site, request: &BackupRequest, copy: &Path, rounds: u32, 
         let in_log = in_its_notes.unwrap_or_else(|| logged(&mut image)) - others;
         let turns = check(&mut image, &subjects, &bounds, headers).unwrap_or_else(|e| {
             let live = check_tables(&mut session, live).map_err(|e| e.chain());
-            panic!("{told}: {}; of the live server: {live:?}", e.chain())
+            panic!("{reported}: {}; of the live server: {live:?}", e.chain())
         });
         assert_eq!(
             in_log, turns,
-            "{told}: binary log and tables do not tell of the same turns"
+            "{reported}: binary log and tables do not tell of the same turns"
         );
         drop(image);
         running.kill();

@@ -29,7 +29,7 @@ impl Bounds {
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct ClientCounts {
     started: AtomicI64,
     acknowledged: AtomicI64,
     lost: Mutex<Option<String>>,
@@ -38,7 +38,7 @@ struct Place {
 /// Clients that write as fast as the server takes it, while they are let.
 #[derive(Debug)]
 pub struct EngineTraffic {
-    clients: Vec<(Subject, Arc<Place>)>,
+    clients: Vec<(Subject, Arc<ClientCounts>)>,
     options: ConnectOptions,
     running: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
@@ -49,7 +49,7 @@ impl EngineTraffic {
     pub fn prepare(subjects: &[Subject], options: &ConnectOptions) -> Result<Self> {
         let mut clients = Vec::new();
         for subject in subjects {
-            let place = Arc::new(Place::default());
+            let place = Arc::new(ClientCounts::default());
             let mut session = open(*subject, options)?;
             for _ in 0..SETTLED {
                 take_turn(&mut session, *subject, &place)?;
@@ -124,7 +124,7 @@ impl EngineTraffic {
         self.turns(|place| &place.started)
     }
 
-    fn turns(&self, pick: fn(&Place) -> &AtomicI64) -> Vec<i64> {
+    fn turns(&self, pick: fn(&ClientCounts) -> &AtomicI64) -> Vec<i64> {
         let clients = self.clients.iter();
         clients
             .map(|(_, place)| pick(place).load(Ordering::SeqCst))
@@ -149,7 +149,7 @@ fn open(subject: Subject, options: &ConnectOptions) -> Result<Session> {
     Ok(session)
 }
 
-fn take_turn(session: &mut Session, subject: Subject, place: &Place) -> Result<()> {
+fn take_turn(session: &mut Session, subject: Subject, place: &ClientCounts) -> Result<()> {
     let turn = place.started.fetch_add(1, Ordering::SeqCst) + 1;
     // Some of them answer with rows. MySQL 8 may ask to retry a GRANT, of which nothing was done.
     while let Err(error) = session.rows(&subject.statement(turn)) {

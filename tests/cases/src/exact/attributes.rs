@@ -139,10 +139,10 @@ pub(super) fn attribute(query: &Query, line: &str) -> Vec<String> {
     let [table, name, rest @ ..] = &cells[..] else {
         panic!("{line}");
     };
-    let told =
+    let reported =
         |word: &str, value: String| format!("{} {table}.{name}: {word} {value}", query.about);
     if query.cells.is_empty() {
-        return vec![told("", String::new())];
+        return vec![reported("", String::new())];
     }
     let is_json = query.about == "column" && rest[1] == "json";
     let place = query
@@ -166,7 +166,7 @@ pub(super) fn attribute(query: &Query, line: &str) -> Vec<String> {
             Some(place) if query.about != "column" => format!("{place} {word}"),
             _ => (*word).to_owned(),
         };
-        all.push(told(&word, value));
+        all.push(reported(&word, value));
     }
     all
 }

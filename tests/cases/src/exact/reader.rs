@@ -164,11 +164,11 @@ impl Reading {
             for row in alone.take(3) {
                 let apart = |other: &&&String| cells_apart(columns, row, other).len();
                 let found_there = theirs.iter().min_by_key(apart);
-                let told = found_there.map_or_else(
+                let reported = found_there.map_or_else(
                     || row.clone(),
                     |other| cells_apart(columns, row, other).join("; "),
                 );
-                found.push(format!("{table}: {told:.600}"));
+                found.push(format!("{table}: {reported:.600}"));
             }
         }
         let extra = other

@@ -1,6 +1,6 @@
 //! A server whose queues are SQL over InnoDB.
 
-use super::verbs::{Ability, Queues, Told};
+use super::verbs::{Ability, Queues, Reported};
 use crate::SMALL;
 use evenkeel_queue_admin::procedures::{perform, plan_install};
 use evenkeel_server::connect::{Session, quote, quote_name};
@@ -51,12 +51,12 @@ impl OverInnoDb {
 }
 
 /// What `CALL {what}` answers.
-pub fn call(session: &mut Session, what: &str) -> Told<Option<String>> {
+pub fn call(session: &mut Session, what: &str) -> Reported<Option<String>> {
     let value = session.value(&format!("CALL {what}"));
     value.map_err(|why| why.chain())
 }
 
-fn number(session: &mut Session, what: &str) -> Told<Option<i64>> {
+fn number(session: &mut Session, what: &str) -> Reported<Option<i64>> {
     let value = call(session, what)?;
     Ok(value.map(|text| text.parse().expect("a number")))
 }
@@ -95,30 +95,30 @@ impl Queues for OverInnoDb {
         session
     }
 
-    fn create(&self, session: &mut Session, name: &str, columns: &str) -> Told<()> {
+    fn create(&self, session: &mut Session, name: &str, columns: &str) -> Reported<()> {
         let (name, columns) = (quote(name), quote(columns));
         call(session, &format!("queue_create({name}, {columns})")).map(drop)
     }
 
-    fn discard(&self, session: &mut Session, name: &str) -> Told<()> {
+    fn discard(&self, session: &mut Session, name: &str) -> Reported<()> {
         call(session, &format!("queue_drop({})", quote(name))).map(drop)
     }
 
-    fn truncate(&self, session: &mut Session, name: &str) -> Told<()> {
+    fn truncate(&self, session: &mut Session, name: &str) -> Reported<()> {
         call(session, &format!("queue_truncate({})", quote(name))).map(drop)
     }
 
-    fn rename(&self, session: &mut Session, from: &str, to: &str) -> Told<()> {
+    fn rename(&self, session: &mut Session, from: &str, to: &str) -> Reported<()> {
         let (from, to) = (quote(from), quote(to));
         call(session, &format!("queue_rename({from}, {to})")).map(drop)
     }
 
-    fn alter(&self, session: &mut Session, name: &str, change: &str) -> Told<()> {
+    fn alter(&self, session: &mut Session, name: &str, change: &str) -> Reported<()> {
         let (name, change) = (quote(name), quote(change));
         call(session, &format!("queue_alter({name}, {change})")).map(drop)
     }
 
-    fn wait(&self, session: &mut Session, what: &[&str], seconds: f64) -> Told<Option<i64>> {
+    fn wait(&self, session: &mut Session, what: &[&str], seconds: f64) -> Reported<Option<i64>> {
         let what = match what {
             [one] => (*one).to_owned(),
             several => serde_json::to_string(several).expect("texts"),
@@ -132,33 +132,33 @@ impl Queues for OverInnoDb {
         what: &str,
         most: u64,
         seconds: f64,
-    ) -> Told<Option<i64>> {
+    ) -> Reported<Option<i64>> {
         let what = quote(what);
         number(session, &format!("queue_wait_n({what}, {most}, {seconds})"))
     }
 
-    fn end(&self, session: &mut Session) -> Told<i64> {
+    fn end(&self, session: &mut Session) -> Reported<i64> {
         Ok(number(session, "queue_end()")?.unwrap_or_default())
     }
 
-    fn abort(&self, session: &mut Session) -> Told<i64> {
+    fn abort(&self, session: &mut Session) -> Reported<i64> {
         Ok(number(session, "queue_abort()")?.unwrap_or_default())
     }
 
-    fn row_id(&self, session: &mut Session) -> Told<Option<i64>> {
+    fn row_id(&self, session: &mut Session) -> Reported<Option<i64>> {
         number(session, "queue_rowid()")
     }
 
-    fn set_source(&self, session: &mut Session, slot: i64, mode: &str, id: i64) -> Told<i64> {
+    fn set_source(&self, session: &mut Session, slot: i64, mode: &str, id: i64) -> Reported<i64> {
         let what = format!("queue_set_srcid({slot}, {}, {id})", quote(mode));
         Ok(number(session, &what)?.unwrap_or_default())
     }
 
-    fn compact(&self, session: &mut Session, name: &str) -> Told<Option<i64>> {
+    fn compact(&self, session: &mut Session, name: &str) -> Reported<Option<i64>> {
         number(session, &format!("queue_compact({})", quote(name)))
     }
 
-    fn stats(&self, session: &mut Session, name: &str) -> Told<Option<String>> {
+    fn stats(&self, session: &mut Session, name: &str) -> Reported<Option<String>> {
         call(session, &format!("queue_stats({})", quote(name)))
     }
 }

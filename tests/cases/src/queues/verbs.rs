@@ -11,7 +11,7 @@ use evenkeel_testkit::servers::{mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::until;
 
 /// What went wrong, in the server's words.
-pub type Told<T> = Result<T, String>;
+pub type Reported<T> = Result<T, String>;
 
 /// What not each form can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,24 +46,24 @@ pub trait Queues: Sync {
     fn open(&self, database: &str) -> Session;
 
     /// Makes a queue. The columns are as in CREATE TABLE.
-    fn create(&self, session: &mut Session, name: &str, columns: &str) -> Told<()>;
+    fn create(&self, session: &mut Session, name: &str, columns: &str) -> Reported<()>;
 
     /// Drops a queue.
-    fn discard(&self, session: &mut Session, name: &str) -> Told<()>;
+    fn discard(&self, session: &mut Session, name: &str) -> Reported<()>;
 
     /// Removes all rows.
-    fn truncate(&self, session: &mut Session, name: &str) -> Told<()>;
+    fn truncate(&self, session: &mut Session, name: &str) -> Reported<()>;
 
     /// Gives a queue another name.
-    fn rename(&self, session: &mut Session, from: &str, to: &str) -> Told<()>;
+    fn rename(&self, session: &mut Session, from: &str, to: &str) -> Reported<()>;
 
     /// Changes a queue; `change` is what stands behind `ALTER TABLE name`.
-    fn alter(&self, session: &mut Session, name: &str, change: &str) -> Told<()>;
+    fn alter(&self, session: &mut Session, name: &str, change: &str) -> Reported<()>;
 
     /// Consumes what is owned, then waits for a row of the first of these, `[database.]name[:condition]`,
     /// that has one. The number of the one that gave it, from 1; 0 when the time is over; `None` where there is
     /// no such queue.
-    fn wait(&self, session: &mut Session, what: &[&str], seconds: f64) -> Told<Option<i64>>;
+    fn wait(&self, session: &mut Session, what: &[&str], seconds: f64) -> Reported<Option<i64>>;
 
     /// The same, for up to so many rows of one queue.
     fn wait_n(
@@ -72,25 +72,25 @@ pub trait Queues: Sync {
         what: &str,
         most: u64,
         seconds: f64,
-    ) -> Told<Option<i64>>;
+    ) -> Reported<Option<i64>>;
 
     /// Consumes what is owned. Refused when the session has not waited.
-    fn end(&self, session: &mut Session) -> Told<i64>;
+    fn end(&self, session: &mut Session) -> Reported<i64>;
 
     /// Gives back what is owned. Refused when the session has not waited.
-    fn abort(&self, session: &mut Session) -> Told<i64>;
+    fn abort(&self, session: &mut Session) -> Reported<i64>;
 
     /// Which row is owned; `None` for none. Refused when the session has not waited.
-    fn row_id(&self, session: &mut Session) -> Told<Option<i64>>;
+    fn row_id(&self, session: &mut Session) -> Reported<Option<i64>>;
 
     /// Says what the next INSERT comes from. `mode` is `a` or `w`.
-    fn set_source(&self, session: &mut Session, slot: i64, mode: &str, id: i64) -> Told<i64>;
+    fn set_source(&self, session: &mut Session, slot: i64, mode: &str, id: i64) -> Reported<i64>;
 
     /// Gives back the space of rows that are gone.
-    fn compact(&self, session: &mut Session, name: &str) -> Told<Option<i64>>;
+    fn compact(&self, session: &mut Session, name: &str) -> Reported<Option<i64>>;
 
     /// A line for each number: `name: number`. `None` where there is no such queue.
-    fn stats(&self, session: &mut Session, name: &str) -> Told<Option<String>>;
+    fn stats(&self, session: &mut Session, name: &str) -> Reported<Option<String>>;
 
     /// One of those numbers.
     fn stat(&self, session: &mut Session, name: &str, number: &str) -> u64 {
@@ -153,17 +153,17 @@ pub fn numbers(session: &mut Session, sql: &str) -> Vec<i64> {
 }
 
 /// What `SELECT {what}` says.
-fn asked(session: &mut Session, what: &str) -> Told<Option<String>> {
+fn asked(session: &mut Session, what: &str) -> Reported<Option<String>> {
     let value = session.value(&format!("SELECT {what}"));
     value.map_err(|why| why.chain())
 }
 
-fn number(session: &mut Session, what: &str) -> Told<Option<i64>> {
+fn number(session: &mut Session, what: &str) -> Reported<Option<i64>> {
     let value = asked(session, what)?;
     Ok(value.map(|text| text.parse().expect("a number")))
 }
 
-fn run(session: &mut Session, sql: &str) -> Told<()> {
+fn run(session: &mut Session, sql: &str) -> Reported<()> {
     session.run(sql).map_err(|why| why.chain())
 }
 
@@ -184,30 +184,30 @@ impl Queues for QueueSite {
         session
     }
 
-    fn create(&self, session: &mut Session, name: &str, columns: &str) -> Told<()> {
+    fn create(&self, session: &mut Session, name: &str, columns: &str) -> Reported<()> {
         run(
             session,
             &format!("CREATE TABLE {name} ({columns}) ENGINE=QUEUE"),
         )
     }
 
-    fn discard(&self, session: &mut Session, name: &str) -> Told<()> {
+    fn discard(&self, session: &mut Session, name: &str) -> Reported<()> {
         run(session, &format!("DROP TABLE {name}"))
     }
 
-    fn truncate(&self, session: &mut Session, name: &str) -> Told<()> {
+    fn truncate(&self, session: &mut Session, name: &str) -> Reported<()> {
         run(session, &format!("TRUNCATE TABLE {name}"))
     }
 
-    fn rename(&self, session: &mut Session, from: &str, to: &str) -> Told<()> {
+    fn rename(&self, session: &mut Session, from: &str, to: &str) -> Reported<()> {
         run(session, &format!("RENAME TABLE {from} TO {to}"))
     }
 
-    fn alter(&self, session: &mut Session, name: &str, change: &str) -> Told<()> {
+    fn alter(&self, session: &mut Session, name: &str, change: &str) -> Reported<()> {
         run(session, &format!("ALTER TABLE {name} {change}"))
     }
 
-    fn wait(&self, session: &mut Session, what: &[&str], seconds: f64) -> Told<Option<i64>> {
+    fn wait(&self, session: &mut Session, what: &[&str], seconds: f64) -> Reported<Option<i64>> {
         let quoted: Vec<String> = what.iter().map(|one| quote(one)).collect();
         let quoted = quoted.join(", ");
         number(session, &format!("queue_wait({quoted}, {seconds})"))
@@ -219,33 +219,33 @@ impl Queues for QueueSite {
         what: &str,
         most: u64,
         seconds: f64,
-    ) -> Told<Option<i64>> {
+    ) -> Reported<Option<i64>> {
         let what = quote(what);
         number(session, &format!("queue_wait_n({what}, {most}, {seconds})"))
     }
 
-    fn end(&self, session: &mut Session) -> Told<i64> {
+    fn end(&self, session: &mut Session) -> Reported<i64> {
         Ok(number(session, "queue_end()")?.unwrap_or_default())
     }
 
-    fn abort(&self, session: &mut Session) -> Told<i64> {
+    fn abort(&self, session: &mut Session) -> Reported<i64> {
         Ok(number(session, "queue_abort()")?.unwrap_or_default())
     }
 
-    fn row_id(&self, session: &mut Session) -> Told<Option<i64>> {
+    fn row_id(&self, session: &mut Session) -> Reported<Option<i64>> {
         number(session, "queue_rowid()")
     }
 
-    fn set_source(&self, session: &mut Session, slot: i64, mode: &str, id: i64) -> Told<i64> {
+    fn set_source(&self, session: &mut Session, slot: i64, mode: &str, id: i64) -> Reported<i64> {
         let call = format!("queue_set_srcid({slot}, {}, {id})", quote(mode));
         Ok(number(session, &call)?.unwrap_or_default())
     }
 
-    fn compact(&self, session: &mut Session, name: &str) -> Told<Option<i64>> {
+    fn compact(&self, session: &mut Session, name: &str) -> Reported<Option<i64>> {
         number(session, &format!("queue_compact({})", quote(name)))
     }
 
-    fn stats(&self, session: &mut Session, name: &str) -> Told<Option<String>> {
+    fn stats(&self, session: &mut Session, name: &str) -> Reported<Option<String>> {
         asked(session, &format!("queue_stats({})", quote(name)))
     }
 }

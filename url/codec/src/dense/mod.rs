@@ -22,7 +22,7 @@ pub(crate) use parts::Parts;
 use quick::Quick;
 use shape::{FAR, LANES, LEAST, Lanes, NARROW, STATES, SURPRISE, WEIGHT_BITS, match_row, node_row};
 use starts::{Start, Starts};
-use tree::{Place, Tree};
+use tree::{Decision, Tree};
 
 /// A table laid out for coding.
 pub(crate) struct Dense {
@@ -97,7 +97,7 @@ impl Dense {
     fn below<const N: usize>(
         &self,
         guesses: &mut Guesses<N>,
-        place: &Place,
+        place: &Decision,
         row: usize,
         by_match: &[i16; N],
         left: u32,

@@ -15,7 +15,7 @@ pub(super) enum Next {
 
 /// A decision: below `middle`, or not.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Decision {
     pub(super) middle: u16,
     pub(super) next: [Next; 2],
     /// The part of 65 536 for the lower side, if all leaves were alike.
@@ -27,7 +27,7 @@ pub(super) struct Place {
 /// All decisions; the first is number 0.
 #[derive(Debug)]
 pub(super) struct Tree {
-    places: Vec<Place>,
+    places: Vec<Decision>,
 }
 
 impl Tree {
@@ -98,7 +98,7 @@ impl Tree {
     }
 
     #[inline]
-    pub(super) fn node(&self, node: usize) -> &Place {
+    pub(super) fn node(&self, node: usize) -> &Decision {
         &self.places[node]
     }
 
@@ -129,7 +129,7 @@ impl Tree {
 
 /// Makes the decisions for leaves `from..to`, parents before children.
 fn grow(
-    places: &mut Vec<Place>,
+    places: &mut Vec<Decision>,
     from: usize,
     to: usize,
     choose: &mut impl FnMut(usize, usize) -> usize,
@@ -139,7 +139,7 @@ fn grow(
     }
     let middle = choose(from, to);
     let here = places.len();
-    places.push(Place {
+    places.push(Decision {
         middle: middle as u16,
         next: [Next::Leaf(0); 2],
         even: (65_536 * (middle - from) / (to - from)) as u32,

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use evenkeel_op::{Cancel, Silent};
-use evenkeel_urlcodec::{Mode, Table, Training, train};
+use evenkeel_urlcodec::{CodeTable, Mode, Training, train};
 
 /// A source of numbers whose seed is printed; `EVENKEEL_SEED` sets it.
 pub(crate) fn random() -> fastrand::Rng {
@@ -48,12 +48,12 @@ pub(crate) fn urls(rng: &mut fastrand::Rng, count: usize) -> Vec<Vec<u8>> {
 }
 
 /// A small table, always the same.
-pub(crate) fn table(mode: Mode) -> Table {
+pub(crate) fn table(mode: Mode) -> CodeTable {
     trained(mode, 1, false)
 }
 
 /// A small table of the URLs that a seed makes, forwards or backwards.
-pub(crate) fn trained(mode: Mode, seed: u64, backwards: bool) -> Table {
+pub(crate) fn trained(mode: Mode, seed: u64, backwards: bool) -> CodeTable {
     let made = urls(&mut fastrand::Rng::with_seed(seed), 400);
     let mut texts: Vec<&[u8]> = made.iter().map(Vec::as_slice).collect();
     if backwards {

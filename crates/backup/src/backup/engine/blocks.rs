@@ -14,7 +14,7 @@ use super::super::survey::Survey;
 use super::files::{self, Known};
 use super::notes;
 use super::xbstream::{self, Sink};
-use crate::engine::{Output, Told};
+use crate::engine::{Output, Reported};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::workers::first_error;
@@ -69,7 +69,7 @@ struct Item {
 /// Stores a whole stream.
 pub(super) fn store(
     pipe: Output<'_>,
-    told: &Told,
+    noted: &Reported,
     survey: &Survey,
     writer: &Writer,
     request: &BackupRequest,
@@ -92,7 +92,7 @@ pub(super) fn store(
         let mut feeder = Feeder {
             known: Known::of(&survey.files)?,
             writer,
-            told,
+            noted,
             run,
             failed: &failed,
             totals: &totals,
@@ -137,7 +137,7 @@ pub(super) fn store(
 struct Feeder<'a> {
     known: Known<'a>,
     writer: &'a Writer,
-    told: &'a Told,
+    noted: &'a Reported,
     run: Run<'a>,
     failed: &'a Cancel,
     totals: &'a ReadTotals,
@@ -357,7 +357,7 @@ impl Sink for Feeder<'_> {
         self.failed.check()?;
         self.run.cancel.check()?;
         // What waits for the tool's locks would wait for us.
-        if self.pace.is_some() && self.told.hurry() {
+        if self.pace.is_some() && self.noted.hurry() {
             fail::fail_point!("backup::engine::locks");
             self.hurry();
         }

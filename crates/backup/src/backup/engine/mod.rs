@@ -77,8 +77,8 @@ pub(super) fn take(
         .phase(&format!("streaming from {}", tool.name), None, Unit::Bytes);
     fail::fail_point!("backup::engine::starting");
     let begin = Instant::now();
-    let ended = engine::run(tool, command, &request.limits, run, |pipe, told| {
-        blocks::store(pipe, told, survey, writer, request, run)
+    let ended = engine::run(tool, command, &request.limits, run, |pipe, noted| {
+        blocks::store(pipe, noted, survey, writer, request, run)
     })?;
     let end = Instant::now();
     run.progress.end();

@@ -129,7 +129,7 @@ impl Applier {
     }
 
     /// Lets appliers continue that were stopped. Fails when they did not stand all the time.
-    pub(in crate::backup) fn go_on(&mut self) -> Result<()> {
+    pub(in crate::backup) fn resume(&mut self) -> Result<()> {
         let Some(stopped) = self.stopped.take() else {
             return Ok(());
         };

@@ -264,7 +264,7 @@ impl Freezer<'_> {
                 let turn = Locker::open(options, limits, self.run.progress, self.run.cancel)
                     .and_then(|locker| self.live(locker));
                 // Also when nothing came of it; the first error is the one to report.
-                let went_on = self.applier.go_on();
+                let went_on = self.applier.resume();
                 let turn = turn?;
                 went_on.map(|()| turn)
             }
@@ -328,14 +328,14 @@ impl Freezer<'_> {
             return Ok(Turn::Again(Again::Wrapped));
         }
         if let Some(header) = &spliced
-            && header.layout() == redo::RedoLayout::Classic
+            && header.layout() == redo::RedoFormat::Classic
         {
             self.lengthen(&files, &made)?;
         }
         fail::fail_point!("backup::freeze::before_release");
         let mut held = locker.release()?;
         held.writes_stopped = held.writes_stopped.max(stopped);
-        self.applier.go_on()?;
+        self.applier.resume()?;
         if !ddl_blocked {
             listed.keep_common(&self.tables_now()?);
         }

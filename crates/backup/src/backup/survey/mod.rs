@@ -269,10 +269,10 @@ pub(super) fn facts(
 }
 
 /// Translates the server's redo layout; `None` where no splice is proven.
-pub(super) fn redo_layout(layout: RedoLayout) -> Option<redo::RedoLayout> {
+pub(super) fn redo_layout(layout: RedoLayout) -> Option<redo::RedoFormat> {
     match layout {
-        RedoLayout::SingleFile => Some(redo::RedoLayout::SingleFile),
-        RedoLayout::TwoFilesClassic => Some(redo::RedoLayout::Classic),
+        RedoLayout::SingleFile => Some(redo::RedoFormat::SingleFile),
+        RedoLayout::TwoFilesClassic => Some(redo::RedoFormat::Classic),
         _ => None,
     }
 }

@@ -64,11 +64,15 @@ mod tests {
     use evenkeel_server::files::discover_stopped;
     use std::collections::BTreeMap;
 
-    fn told(version: &str, atomicity: Atomicity) -> Option<String> {
-        told_of(version, atomicity, &[])
+    fn reported(version: &str, atomicity: Atomicity) -> Option<String> {
+        reported_of(version, atomicity, &[])
     }
 
-    fn told_of(version: &str, atomicity: Atomicity, settings: &[(&str, &str)]) -> Option<String> {
+    fn reported_of(
+        version: &str,
+        atomicity: Atomicity,
+        settings: &[(&str, &str)],
+    ) -> Option<String> {
         let data = tempfile::tempdir().unwrap();
         let settings = settings.iter();
         let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -81,8 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_process_is_told_with_its_reason() {
-        let of = |version| told(version, Atomicity::PerFile).unwrap();
+    fn a_stopped_process_is_reported_with_its_reason() {
+        let of = |version| reported(version, Atomicity::PerFile).unwrap();
         assert_eq!(
             of("9.7.0"),
             "the server's process is paused while the files are cloned, because its redo log \
@@ -100,32 +104,32 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_aria_are_told() {
+    fn tables_of_aria_are_reported() {
         let data = tempfile::tempdir().unwrap();
-        let told = |schema: &str| {
+        let reported = |schema: &str| {
             std::fs::create_dir(data.path().join(schema)).unwrap();
             std::fs::write(data.path().join(schema).join("t.MAI"), "").unwrap();
             let files = discover_stopped(data.path(), &BTreeMap::new()).unwrap();
             let abilities = Abilities::of_version("11.8.6-MariaDB", "").unwrap();
             stands_still(&abilities, &files, Atomicity::PerFile).unwrap()
         };
-        assert_eq!(told("mysql"), "commits wait while the logs are cloned");
+        assert_eq!(reported("mysql"), "commits wait while the logs are cloned");
         assert_eq!(
-            told("shop"),
+            reported("shop"),
             "commits wait and the server's process is paused while the logs are cloned, because \
              there are tables of ENGINE=Aria"
         );
     }
 
     #[test]
-    fn unsynced_logs_are_told() {
+    fn unsynced_logs_are_reported() {
         let of = |redo, binlog| {
             let settings = [
                 ("log_bin", "ON"),
                 ("innodb_flush_log_at_trx_commit", redo),
                 ("sync_binlog", binlog),
             ];
-            told_of("8.0.15", Atomicity::Synced, &settings).unwrap()
+            reported_of("8.0.15", Atomicity::Synced, &settings).unwrap()
         };
         assert_eq!(of("1", "1"), "nothing is locked for the snapshot");
         assert_eq!(
@@ -138,9 +142,9 @@ mod tests {
 
     #[test]
     fn atomic_snapshots_stop_no_process() {
-        let of = |version| told(version, Atomicity::Whole).unwrap();
+        let of = |version| reported(version, Atomicity::Whole).unwrap();
         assert_eq!(of("9.7.0"), "nothing is locked for the snapshot");
         assert_eq!(of("10.11.14-MariaDB"), "commits wait for the snapshot");
-        assert_eq!(told("9.7.0", Atomicity::Stopped), None);
+        assert_eq!(reported("9.7.0", Atomicity::Stopped), None);
     }
 }

@@ -17,9 +17,9 @@ pub(in crate::backup) fn find(paths: &[PathBuf]) -> Result<ServerFiles> {
     for path in paths {
         let failed = || format!("failed to find {}", path.display());
         let real = match volume::kind(path)? {
-            volume::Kind::File => path.canonicalize(),
+            volume::VolumeKind::File => path.canonicalize(),
             // What the links to a block device lead to has another name after each start.
-            volume::Kind::Device => std::path::absolute(path),
+            volume::VolumeKind::Device => std::path::absolute(path),
         }
         .context(failed)?;
         let size = File::open(&real)

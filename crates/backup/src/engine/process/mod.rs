@@ -47,13 +47,13 @@ pub(crate) struct Ended<T> {
 
 /// What a tool has said so far.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
-    state: Mutex<State>,
+pub(crate) struct Reported {
+    state: Mutex<ProcessState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProcessState {
     last: VecDeque<String>,
     completed: bool,
     waiting: Option<Instant>,
@@ -71,21 +71,21 @@ struct State {
 /// A tool's output, which remembers that the tool ended it.
 pub(crate) struct Output<'a> {
     pipe: ChildStdout,
-    told: &'a Told,
+    reported: &'a Reported,
 }
 
 impl Read for Output<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.pipe.read(buffer)?;
         if read == 0 && !buffer.is_empty() {
-            self.told.lock().silent = true;
+            self.reported.lock().silent = true;
         }
         Ok(read)
     }
 }
 
-impl Told {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl Reported {
+    fn lock(&self) -> MutexGuard<'_, ProcessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +100,7 @@ impl Told {
     }
 }
 
-impl State {
+impl ProcessState {
     /// Takes note of a line.
     fn line(&mut self, line: &str, now: Instant) {
         let says = |words: &str| line.contains(words);
@@ -177,7 +177,7 @@ pub(crate) fn run<T>(
     mut command: Command,
     limits: &Limits,
     run: Run<'_>,
-    take: impl FnOnce(Output<'_>, &Told) -> Result<T>,
+    take: impl FnOnce(Output<'_>, &Reported) -> Result<T>,
 ) -> Result<Ended<T>> {
     command
         .stdin(Stdio::null())
@@ -189,20 +189,20 @@ pub(crate) fn run<T>(
         launch::kill_group(&mut child);
         return Err(Error::failed(format!("{shown} has no output")));
     };
-    let told = Told::default();
+    let reported = Reported::default();
     let child = Mutex::new(child);
     let kill = || launch::kill_group(&mut child.lock().unwrap_or_else(PoisonError::into_inner));
     let (taken, status, ended) = std::thread::scope(|scope| {
-        let listener = scope.spawn(|| listen(stderr, &told));
-        let watcher = scope.spawn(|| watch(&told, limits, run, &kill));
+        let listener = scope.spawn(|| listen(stderr, &reported));
+        let watcher = scope.spawn(|| watch(&reported, limits, run, &kill));
         // A smaller pipe only costs time.
         let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE);
         let output = Output {
             pipe: stdout,
-            told: &told,
+            reported: &reported,
         };
-        let taken = take(output, &told);
-        if taken.is_err() && !told.lock().silent {
+        let taken = take(output, &reported);
+        if taken.is_err() && !reported.lock().silent {
             kill();
         }
         let status = wait(&child, Instant::now() + END);
@@ -211,7 +211,7 @@ pub(crate) fn run<T>(
         }
         // What it started may hold its standard error open.
         let _ = listener.join();
-        told.finish();
+        reported.finish();
         let ended = watcher.join();
         (taken, status, ended.unwrap_or(None))
     });
@@ -219,7 +219,7 @@ pub(crate) fn run<T>(
     if let Some(why) = ended {
         return Err(why);
     }
-    judge(tool, taken, status, &told)
+    judge(tool, taken, status, &reported)
 }
 
 /// The error that came first explains the others.
@@ -227,9 +227,9 @@ fn judge<T>(
     tool: &Tool,
     taken: Result<T>,
     status: Option<ExitStatus>,
-    told: &Told,
+    reported: &Reported,
 ) -> Result<Ended<T>> {
-    let mut state = told.lock();
+    let mut state = reported.lock();
     let name = tool.name;
     let said = state.last.make_contiguous().join("\n");
     let how = match status {
@@ -253,7 +253,7 @@ fn judge<T>(
 }
 
 /// Listens until the tool is silent.
-fn listen(stderr: impl Read, told: &Told) {
+fn listen(stderr: impl Read, reported: &Reported) {
     let mut lines = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
@@ -261,7 +261,7 @@ fn listen(stderr: impl Read, told: &Told) {
         let read = (&mut lines).take(LINE_MAX).read_until(b'\n', &mut line);
         match read {
             Ok(0) | Err(_) => return,
-            Ok(_) => told
+            Ok(_) => reported
                 .lock()
                 .line(&String::from_utf8_lossy(&line), Instant::now()),
         }
@@ -269,8 +269,8 @@ fn listen(stderr: impl Read, told: &Told) {
 }
 
 /// Kills the tool when somebody wishes so or a limit is passed; returns which limit.
-fn watch(told: &Told, limits: &Limits, run: Run<'_>, kill: &dyn Fn()) -> Option<Error> {
-    let mut state = told.lock();
+fn watch(reported: &Reported, limits: &Limits, run: Run<'_>, kill: &dyn Fn()) -> Option<Error> {
+    let mut state = reported.lock();
     while !state.over {
         let overdue = state.overdue(limits, Instant::now());
         if overdue.is_some() || run.cancel.is_cancelled() {
@@ -278,7 +278,7 @@ fn watch(told: &Told, limits: &Limits, run: Run<'_>, kill: &dyn Fn()) -> Option<
             kill();
             return overdue;
         }
-        let waited = told.changed.wait_timeout(state, LOOK);
+        let waited = reported.changed.wait_timeout(state, LOOK);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
     None

@@ -116,7 +116,7 @@ fn limits_on_locks_end_the_tool() {
 #[test]
 fn times_under_locks_are_taken_from_what_the_tool_says() {
     let start = Instant::now();
-    let mut state = State::default();
+    let mut state = ProcessState::default();
     let mut says = |second: u64, line: &str| {
         state.line(line, start + Duration::from_secs(second));
         state.hurry

@@ -2,7 +2,7 @@
 
 use super::transaction::Transaction;
 use super::unmade::{self, Unmade};
-use crate::archive::Place;
+use crate::archive::LogPosition;
 use evenkeel_binlog::{
     Event, Events, Format, Group, Groups, Gtid, GtidSet, MAGIC, body, kind, statement,
 };
@@ -69,7 +69,7 @@ pub(super) enum Item {
     /// An event outside of any transaction, with its time: what is behind it was written then or later.
     Between {
         /// Where it begins.
-        at: Place,
+        at: LogPosition,
         /// Seconds since 1970.
         time: u32,
         /// Whether the file begins with it.
@@ -101,7 +101,7 @@ pub(super) fn files_from<'a>(timeline: &'a Timeline, file: &str) -> Vec<&'a str>
 pub(super) fn read_file(
     logs: &Logs,
     timeline: &Timeline,
-    from: &Place,
+    from: &LogPosition,
     until: Option<u64>,
     mut take: impl FnMut(Item) -> Result<bool>,
 ) -> Result<FileRead> {
@@ -160,12 +160,12 @@ fn unmade_by(file: &str, event: &Event, format: &Format) -> Option<Unmade> {
     }
     let text = statement(body(&event.bytes, Some(format)))?;
     Some(Unmade {
-        at: Place {
+        at: LogPosition {
             file: file.to_owned(),
             position: event.position,
         },
         why: unmade::why(text)?,
-        statement: unmade::told(text),
+        statement: unmade::reported(text),
     })
 }
 
@@ -254,7 +254,7 @@ impl FileEnd {
 
 fn transaction(file: &str, group: &Group, unmade: Vec<Unmade>) -> Item {
     let transaction = Transaction {
-        at: Place {
+        at: LogPosition {
             file: file.to_owned(),
             position: group.start,
         },
@@ -267,7 +267,7 @@ fn transaction(file: &str, group: &Group, unmade: Vec<Unmade>) -> Item {
 
 fn between(file: &str, event: &Event) -> Item {
     Item::Between {
-        at: Place {
+        at: LogPosition {
             file: file.to_owned(),
             position: event.position,
         },

@@ -55,7 +55,7 @@ fn archive(repository: &Path, bytes: &[u8], cuts: &[Index]) -> Logs {
     ends.dedup();
     let mut start = 0;
     for end in ends {
-        let place = Place {
+        let place = LogPosition {
             file: FILE.to_owned(),
             position: start as u64,
         };
@@ -94,7 +94,7 @@ fn read(logs: &Logs) -> Result<Vec<u8>> {
     let Some(timeline) = timelines.first() else {
         return Ok(Vec::new());
     };
-    let from = Place {
+    let from = LogPosition {
         file: FILE.to_owned(),
         position: 4,
     };

@@ -1,7 +1,7 @@
 //! Do medians, ratios and bars come out of the rounds?
 
 use super::*;
-use crate::recovery::{Place, plot};
+use crate::recovery::{WorkLocation, plot};
 
 fn round(mode: Mode, seconds: f64, tablespaces: f64) -> Round {
     let step = |name: &str, seconds| StepTime {
@@ -51,13 +51,13 @@ fn report(cases: Vec<Case>) -> RecoveryReport {
         latency: Duration::from_millis(1),
         repeat: 3,
         seed: 7,
-        place: Place::Below("/nowhere".into()),
+        place: WorkLocation::Below("/nowhere".into()),
     };
     RecoveryReport::of(&request, cases, Duration::from_secs(9))
 }
 
 #[test]
-fn the_median_and_the_step_that_takes_longest_are_told() {
+fn the_median_and_the_step_that_takes_longest_are_reported() {
     let case = case("MySQL 5.7.22", 1000, true, 4.0);
     assert_eq!(case.own.seconds, 40.0);
     assert_eq!(
@@ -78,7 +78,7 @@ fn each_server_is_judged_at_its_largest_number_of_tables() {
         case("MySQL 5.7.22", 30_000, true, 4.0),
         case("MariaDB 10.11.19", 1000, false, 40.8),
     ]);
-    let told = all
+    let reported = all
         .bars
         .iter()
         .map(|bar| (bar.server.as_str(), bar.tables, bar.held));
@@ -86,7 +86,7 @@ fn each_server_is_judged_at_its_largest_number_of_tables() {
         ("MySQL 5.7.22", 30_000, true),
         ("MariaDB 10.11.19", 1000, true),
     ];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(reported.collect::<Vec<_>>(), expected);
     assert!(all.held);
     let late = report(vec![case("MySQL 5.7.22", 30_000, true, 4.1)]);
     assert!(!late.held);

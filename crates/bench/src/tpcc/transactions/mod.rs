@@ -10,7 +10,7 @@ mod stock_level;
 
 pub(super) use draw::Draw;
 
-use super::Kind;
+use super::TransactionKind;
 use super::link::{Link, Step};
 
 /// A transaction with all that was drawn for it.
@@ -24,13 +24,15 @@ pub(super) enum Transaction {
 }
 
 impl Transaction {
-    pub(super) fn draw(kind: Kind, draw: &mut Draw) -> Self {
+    pub(super) fn draw(kind: TransactionKind, draw: &mut Draw) -> Self {
         match kind {
-            Kind::NewOrder => Self::NewOrder(new_order::NewOrder::draw(draw)),
-            Kind::Payment => Self::Payment(payment::Payment::draw(draw)),
-            Kind::OrderStatus => Self::OrderStatus(order_status::OrderStatus::draw(draw)),
-            Kind::Delivery => Self::Delivery(delivery::Delivery::draw(draw)),
-            Kind::StockLevel => Self::StockLevel(stock_level::StockLevel::draw(draw)),
+            TransactionKind::NewOrder => Self::NewOrder(new_order::NewOrder::draw(draw)),
+            TransactionKind::Payment => Self::Payment(payment::Payment::draw(draw)),
+            TransactionKind::OrderStatus => {
+                Self::OrderStatus(order_status::OrderStatus::draw(draw))
+            }
+            TransactionKind::Delivery => Self::Delivery(delivery::Delivery::draw(draw)),
+            TransactionKind::StockLevel => Self::StockLevel(stock_level::StockLevel::draw(draw)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `bench compare`: reads what other benches answered with `--json`.
 
 use crate::args::BenchCompare;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{Compared, Comparison};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
@@ -51,7 +51,7 @@ struct Lot {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &BenchCompare, face: &Face) -> Result<u8> {
+pub(super) fn run(args: &BenchCompare, ui: &Ui) -> Result<u8> {
     let asked = |places: &[String], more| -> Vec<(String, String, bool)> {
         let all = places.iter();
         all.map(|place| (place.clone(), place.clone(), more))
@@ -79,7 +79,7 @@ pub(super) fn run(args: &BenchCompare, face: &Face) -> Result<u8> {
             .hint("compare results of the same benchmark, or name a value with --value /PLACE"));
     }
     let differs = values.iter().any(|value| value.verdict.is_real);
-    face.answer(&Comparison { differs, values });
+    ui.answer(&Comparison { differs, values });
     Ok(exit::DONE)
 }
 
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(documents: &[Value], wanted: &[(String, String, bool)]) -> Vec<(String, Vec<f64>)> {
+    fn reported(documents: &[Value], wanted: &[(String, String, bool)]) -> Vec<(String, Vec<f64>)> {
         let lots = lots(documents, wanted).unwrap();
         lots.into_iter().map(|lot| (lot.name, lot.runs)).collect()
     }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn runs_are_gathered_over_documents() {
         let one = |tps| json!({"schema": "evenkeel/bench-oltp/1", "transactions_per_s": tps, "p95_ms": 2, "p99_ms": 3});
-        let found = told(&[one(10.0), one(11.0)], &[]);
+        let found = reported(&[one(10.0), one(11.0)], &[]);
         assert_eq!(
             found[0],
             ("transactions a second".to_owned(), vec![10.0, 11.0])
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(found.len(), 3);
         let place = ("/p95_ms".to_owned(), "/p95_ms".to_owned(), false);
         assert_eq!(
-            told(&[one(1.0)], &[place]),
+            reported(&[one(1.0)], &[place]),
             [("/p95_ms".to_owned(), vec![2.0])]
         );
     }
@@ -230,10 +230,10 @@ mod tests {
                 {"transactions_per_s": 5, "p95_ms": 1, "p99_ms": 2},
             ],
         });
-        let found = told(std::slice::from_ref(&document), &[]);
+        let found = reported(std::slice::from_ref(&document), &[]);
         assert_eq!(found[0].1, [4.0, 5.0]);
         let place = ("/p99_ms".to_owned(), "/p99_ms".to_owned(), false);
-        assert_eq!(told(&[document], &[place])[0].1, [2.0, 2.0]);
+        assert_eq!(reported(&[document], &[place])[0].1, [2.0, 2.0]);
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
             ),
             ("dump: restore, s".to_owned(), vec![3.0]),
         ];
-        assert_eq!(told(&[document], &[]), expected);
+        assert_eq!(reported(&[document], &[]), expected);
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
             ],
         });
         assert_eq!(
-            told(&[document], &[]),
+            reported(&[document], &[]),
             [("a: seconds".to_owned(), vec![1.0, 2.0])]
         );
     }

@@ -4,19 +4,19 @@ use super::about;
 use super::parts::{any_number, whom};
 use crate::args::{BenchCache, BenchCompression, BenchInserts, Experiment};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_bench::experiment::{
     self, CacheRequest, CompressionRequest, ExperimentReport, InsertsRequest,
 };
 use evenkeel_op::{Context, Result, exit};
 use evenkeel_server::options::ConnectOptions;
 
-pub(super) fn inserts(args: &BenchInserts, face: &Face) -> Result<u8> {
+pub(super) fn inserts(args: &BenchInserts, ui: &Ui) -> Result<u8> {
     let engines = match args.engines.as_slice() {
         [] => ["MyISAM", "Aria", "InnoDB"].map(str::to_owned).to_vec(),
         named => named.to_vec(),
     };
-    measured(&args.common, face, |options, seed| {
+    measured(&args.common, ui, |options, seed| {
         let request = InsertsRequest {
             database: args.common.database.clone(),
             rows: args.rows,
@@ -25,12 +25,12 @@ pub(super) fn inserts(args: &BenchInserts, face: &Face) -> Result<u8> {
             repeat: args.common.repeat.into(),
             seed,
         };
-        experiment::inserts(options, &request, whom(face))
+        experiment::inserts(options, &request, whom(ui))
     })
 }
 
-pub(super) fn compression(args: &BenchCompression, face: &Face) -> Result<u8> {
-    measured(&args.common, face, |options, seed| {
+pub(super) fn compression(args: &BenchCompression, ui: &Ui) -> Result<u8> {
+    measured(&args.common, ui, |options, seed| {
         let request = CompressionRequest {
             database: args.common.database.clone(),
             rows: args.rows,
@@ -38,13 +38,13 @@ pub(super) fn compression(args: &BenchCompression, face: &Face) -> Result<u8> {
             repeat: args.common.repeat.into(),
             seed,
         };
-        experiment::compression(options, &request, whom(face))
+        experiment::compression(options, &request, whom(ui))
     })
 }
 
-pub(super) fn cache(args: &BenchCache, face: &Face) -> Result<u8> {
+pub(super) fn cache(args: &BenchCache, ui: &Ui) -> Result<u8> {
     let directory = tempfile::tempdir().context(|| "failed to create a temporary directory")?;
-    measured(&args.common, face, |options, seed| {
+    measured(&args.common, ui, |options, seed| {
         let request = CacheRequest {
             database: args.common.database.clone(),
             rows: args.rows,
@@ -56,20 +56,20 @@ pub(super) fn cache(args: &BenchCache, face: &Face) -> Result<u8> {
             repeat: args.common.repeat.into(),
             seed,
         };
-        experiment::cache(options, &request, whom(face))
+        experiment::cache(options, &request, whom(ui))
     })
 }
 
 fn measured(
     args: &Experiment,
-    face: &Face,
+    ui: &Ui,
     measure: impl FnOnce(&ConnectOptions, u64) -> Result<ExperimentReport>,
 ) -> Result<u8> {
-    let options = settings::connect(&args.connection, "bench", face)?;
+    let options = settings::connect(&args.connection, "bench", ui)?;
     let seed = args.seed.unwrap_or_else(any_number);
     let page = about::Draft::begin(args.report.as_deref(), &options)?;
     let report = measure(&options, seed)?;
-    face.answer(&report);
+    ui.answer(&report);
     if let Some(page) = page {
         page.write(Some(seed), |about| experiment::page(&report, about))?;
     }

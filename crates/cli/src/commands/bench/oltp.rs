@@ -4,22 +4,22 @@ use super::about;
 use super::parts::{any_number, create, middle, whom};
 use crate::args::{BenchOltp, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun, OltpVerb};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_bench::oltp::{self, Compat, Distribution, Mode, OltpLoadRequest, OltpRequest, Shape};
 use evenkeel_bench::repeated::Repeated;
 use evenkeel_op::{Context, Result, exit};
 use std::io::Write;
 
 /// Runs the command.
-pub(super) fn run(args: &BenchOltp, face: &Face) -> Result<u8> {
+pub(super) fn run(args: &BenchOltp, ui: &Ui) -> Result<u8> {
     match &args.verb {
-        OltpVerb::Load(args) => load(args, face),
-        OltpVerb::Run(args) => measure(args, face),
+        OltpVerb::Load(args) => load(args, ui),
+        OltpVerb::Run(args) => measure(args, ui),
     }
 }
 
-fn load(args: &OltpLoad, face: &Face) -> Result<u8> {
-    let options = settings::connect(&args.connection, "bench", face)?;
+fn load(args: &OltpLoad, ui: &Ui) -> Result<u8> {
+    let options = settings::connect(&args.connection, "bench", ui)?;
     let request = OltpLoadRequest {
         database: args.database.clone(),
         shape: Shape {
@@ -30,12 +30,12 @@ fn load(args: &OltpLoad, face: &Face) -> Result<u8> {
         threads: args.threads.into(),
         seed: args.seed,
     };
-    face.answer(&oltp::load(&options, &request, whom(face))?);
+    ui.answer(&oltp::load(&options, &request, whom(ui))?);
     Ok(exit::DONE)
 }
 
-fn measure(args: &OltpRun, face: &Face) -> Result<u8> {
-    let options = settings::connect(&args.connection, "bench", face)?;
+fn measure(args: &OltpRun, ui: &Ui) -> Result<u8> {
+    let options = settings::connect(&args.connection, "bench", ui)?;
     let request = OltpRequest {
         database: args.database.clone(),
         mode: match args.mode {
@@ -69,17 +69,17 @@ fn measure(args: &OltpRun, face: &Face) -> Result<u8> {
     // Rather now than after the run.
     let mut plot = args.plot.as_deref().map(create).transpose()?;
     let page = about::Draft::begin(args.report.as_deref(), &options)?;
-    let runs = Repeated::of(args.repeat.into(), whom(face), |number| {
+    let runs = Repeated::of(args.repeat.into(), whom(ui), |number| {
         let request = OltpRequest {
             seed: request.seed.wrapping_add(number as u64),
             ..request.clone()
         };
-        oltp::measure(&options, &request, whom(face))
+        oltp::measure(&options, &request, whom(ui))
     })?;
     let report = middle(&runs)?;
     match args.repeat {
-        1 => face.answer(report),
-        _ => face.answer(&runs),
+        1 => ui.answer(report),
+        _ => ui.answer(&runs),
     }
     if let Some(page) = page {
         page.write(Some(request.seed), |about| {

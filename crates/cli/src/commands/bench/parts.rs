@@ -1,6 +1,6 @@
 //! What every measurement needs.
 
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_bench::repeated::{Repeatable, Repeated};
 use evenkeel_op::{Context, Error, Result, Run};
 use std::collections::hash_map::RandomState;
@@ -9,10 +9,10 @@ use std::hash::BuildHasher;
 use std::path::Path;
 
 /// Whom a measurement tells, and what stops it.
-pub(super) fn whom(face: &Face) -> Run<'_> {
+pub(super) fn whom(ui: &Ui) -> Run<'_> {
     Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     }
 }
 

@@ -3,8 +3,8 @@
 use super::parts::{any_number, create};
 use crate::args::BenchRecovery;
 use crate::commands::demo::PROGRAMS;
-use crate::show::Face;
-use evenkeel_bench::recovery::{self, Place, RecoveryReport, RecoveryRequest, Warmed};
+use crate::show::Ui;
+use evenkeel_bench::recovery::{self, RecoveryReport, RecoveryRequest, Warmed, WorkLocation};
 use evenkeel_op::{Cancel, Context, Error, Result, Run, Silent, exit};
 use evenkeel_recovery::prewarm::{self, PrewarmRequest};
 use evenkeel_server::abilities::Flavour;
@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Runs the command.
-pub(super) fn run(args: &BenchRecovery, face: &Face) -> Result<u8> {
+pub(super) fn run(args: &BenchRecovery, ui: &Ui) -> Result<u8> {
     let request = request(args)?;
     // Rather now than after an hour.
     let mut plot = args.plot.as_deref().map(create).transpose()?;
-    face.progress()
+    ui.progress()
         .note(format!("order of starts: --seed {}", request.seed));
-    let before_start = |datadir: &Path| warm(datadir, args.iodepth, face.cancel());
+    let before_start = |datadir: &Path| warm(datadir, args.iodepth, ui.cancel());
     let run = Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     };
     let report: RecoveryReport = recovery::measure(&request, &before_start, run)?;
-    face.answer(&report);
+    ui.answer(&report);
     if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
         file.write_all(recovery::plot(&report).to_svg().as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
@@ -55,8 +55,8 @@ fn request(args: &BenchRecovery) -> Result<RecoveryRequest> {
         repeat: usize::from(args.repeat),
         seed: args.seed.unwrap_or_else(any_number),
         place: match &args.work {
-            Some(directory) => Place::Kept(directory.clone()),
-            None => Place::Below(std::env::temp_dir()),
+            Some(directory) => WorkLocation::Kept(directory.clone()),
+            None => WorkLocation::Below(std::env::temp_dir()),
         },
     })
 }
@@ -81,7 +81,7 @@ pub(super) fn server(name: &Path) -> Result<Binary> {
 
 /// Warms what the server of a data directory will read.
 fn warm(datadir: &Path, iodepth: Option<u16>, cancel: &Cancel) -> Result<Warmed> {
-    let place = stopped::Place {
+    let place = stopped::DatadirSpec {
         datadir: Some(datadir.to_owned()),
         // A private server reads none.
         defaults: DefaultsSpec {

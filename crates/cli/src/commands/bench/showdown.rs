@@ -5,9 +5,9 @@ use super::parts::{any_number, create};
 use super::recovery::server;
 use crate::args::{BenchShowdown, FilesystemKind};
 use crate::commands::demo::PROGRAMS;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_bench::showdown::{
-    self, Filesystem, Method, NONE, Place, ServerSettings, ShowdownRequest,
+    self, Filesystem, Method, NONE, ServerSettings, ShowdownRequest, WorkLocation,
 };
 use evenkeel_bench::tpcc::{self, Scale};
 use evenkeel_op::{Context, Error, Result, Run, exit};
@@ -22,19 +22,19 @@ const WAREHOUSE_BYTES: u64 = 500 << 20;
 const OTHER_BYTES: u64 = 3 << 30;
 
 /// Runs the command.
-pub(super) fn run(args: &BenchShowdown, face: &Face) -> Result<u8> {
+pub(super) fn run(args: &BenchShowdown, ui: &Ui) -> Result<u8> {
     let request = request(args)?;
     // Rather now than after hours.
     let mut plot = args.plot.as_deref().map(create).transpose()?;
     let mut page = args.report.as_deref().map(create).transpose()?;
-    face.progress()
+    ui.progress()
         .note(format!("order of rounds: --seed {}", request.seed));
     let run = Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
+        progress: ui.progress(),
+        cancel: ui.cancel(),
     };
     let report = showdown::measure(&request, run)?;
-    face.answer(&report);
+    ui.answer(&report);
     if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
         file.write_all(showdown::throughput(&report).to_svg().as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
@@ -45,7 +45,7 @@ pub(super) fn run(args: &BenchShowdown, face: &Face) -> Result<u8> {
             .map(|setting| Fact::new(&setting.name, &setting.value))
             .collect();
         let place = match &request.place {
-            Place::Kept(place) | Place::Below(place) => place.as_path(),
+            WorkLocation::Kept(place) | WorkLocation::Below(place) => place.as_path(),
         };
         // What was made for it says more than what it was made on.
         let is_here = request.filesystem == Filesystem::Here;
@@ -102,8 +102,8 @@ fn request(args: &BenchShowdown) -> Result<ShowdownRequest> {
         repeat: args.repeat.map_or(quick(1, 4) as usize, usize::from),
         seed: args.seed.unwrap_or_else(any_number),
         place: match &args.work {
-            Some(directory) => Place::Kept(directory.clone()),
-            None => Place::Below(std::env::temp_dir()),
+            Some(directory) => WorkLocation::Kept(directory.clone()),
+            None => WorkLocation::Below(std::env::temp_dir()),
         },
         filesystem: match args.filesystem {
             FilesystemKind::Here => Filesystem::Here,

@@ -4,7 +4,7 @@ use super::about;
 use super::parts::{any_number, create, middle, whom};
 use crate::args::{BenchTpcc, TpccCheck, TpccLoad, TpccRun, TpccVerb};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::TpccConditions;
 use evenkeel_bench::repeated::Repeated;
 use evenkeel_bench::tpcc::{self, Keying, LoadRequest, Scale, TpccRequest};
@@ -13,16 +13,16 @@ use evenkeel_server::connect::Session;
 use std::io::Write;
 
 /// Runs the command.
-pub(super) fn run(args: &BenchTpcc, face: &Face) -> Result<u8> {
+pub(super) fn run(args: &BenchTpcc, ui: &Ui) -> Result<u8> {
     match &args.verb {
-        TpccVerb::Load(args) => load(args, face),
-        TpccVerb::Run(args) => measure(args, face),
-        TpccVerb::Check(args) => check(args, face),
+        TpccVerb::Load(args) => load(args, ui),
+        TpccVerb::Run(args) => measure(args, ui),
+        TpccVerb::Check(args) => check(args, ui),
     }
 }
 
-fn load(args: &TpccLoad, face: &Face) -> Result<u8> {
-    let options = settings::connect(&args.connection, "bench", face)?;
+fn load(args: &TpccLoad, ui: &Ui) -> Result<u8> {
+    let options = settings::connect(&args.connection, "bench", ui)?;
     let whole = Scale::of(args.warehouses.into());
     let request = LoadRequest {
         database: args.database.clone(),
@@ -37,13 +37,13 @@ fn load(args: &TpccLoad, face: &Face) -> Result<u8> {
         threads: args.threads.into(),
         seed: args.seed,
     };
-    face.answer(&tpcc::load(&options, &request, whom(face))?);
+    ui.answer(&tpcc::load(&options, &request, whom(ui))?);
     Ok(exit::DONE)
 }
 
-fn measure(args: &TpccRun, face: &Face) -> Result<u8> {
+fn measure(args: &TpccRun, ui: &Ui) -> Result<u8> {
     refuse_files(args)?;
-    let options = settings::connect(&args.connection, "bench", face)?;
+    let options = settings::connect(&args.connection, "bench", ui)?;
     let request = TpccRequest {
         database: args.database.clone(),
         warehouses: args.warehouses.map(u32::from),
@@ -65,18 +65,18 @@ fn measure(args: &TpccRun, face: &Face) -> Result<u8> {
     // Rather now than after the run.
     let mut plot = args.plot.as_deref().map(create).transpose()?;
     let page = about::Draft::begin(args.report.as_deref(), &options)?;
-    let runs = Repeated::of(args.repeat.into(), whom(face), |number| {
+    let runs = Repeated::of(args.repeat.into(), whom(ui), |number| {
         let request = TpccRequest {
             is_checked: number > 0,
             seed: request.seed.wrapping_add(number as u64),
             ..request.clone()
         };
-        tpcc::measure(&options, &request, whom(face))
+        tpcc::measure(&options, &request, whom(ui))
     })?;
     let report = middle(&runs)?;
     match args.repeat {
-        1 => face.answer(report),
-        _ => face.answer(&runs),
+        1 => ui.answer(report),
+        _ => ui.answer(&runs),
     }
     if let Some(page) = page {
         page.write(Some(request.seed), |about| {
@@ -100,18 +100,18 @@ fn refuse_files(args: &TpccRun) -> Result<()> {
         (None, Some(_)) => ("-t", "when each New-Order began and ended"),
         (None, None) => return Ok(()),
     };
-    let told = format!("{option} FILE makes tpcc_start log {what}; evenkeel does not do that");
+    let reported = format!("{option} FILE makes tpcc_start log {what}; evenkeel does not do that");
     let json = "--json has percentiles of each interval; -i 1 makes the intervals one second long";
-    Err(Error::usage(told)
+    Err(Error::usage(reported)
         .hint(json)
         .hint("--report FILE.html draws them"))
 }
 
-fn check(args: &TpccCheck, face: &Face) -> Result<u8> {
-    let options = settings::connect(&args.connection, "bench", face)?;
+fn check(args: &TpccCheck, ui: &Ui) -> Result<u8> {
+    let options = settings::connect(&args.connection, "bench", ui)?;
     let mut session = Session::open(&options)?;
-    let conditions = tpcc::check(&mut session, &args.database, whom(face))?;
+    let conditions = tpcc::check(&mut session, &args.database, whom(ui))?;
     let sound = !conditions.iter().any(tpcc::Condition::is_broken);
-    face.answer(&TpccConditions { sound, conditions });
+    ui.answer(&TpccConditions { sound, conditions });
     Ok(if sound { exit::DONE } else { exit::DIFFERS })
 }

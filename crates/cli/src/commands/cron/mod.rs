@@ -5,7 +5,7 @@ mod log;
 
 use crate::args::Cron;
 use crate::child;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::{Context, ErrorKind, Result, exit};
 use log::Log;
 use std::ffi::OsString;
@@ -13,9 +13,9 @@ use std::io::{PipeReader, Read};
 use std::process::Child;
 
 /// Runs the command under its lock and returns its exit code.
-pub fn run(args: &Cron, face: &Face) -> Result<u8> {
+pub fn run(args: &Cron, ui: &Ui) -> Result<u8> {
     let _held = match &args.lock {
-        Some(path) => match lock_file::acquire(path, args.wait, face.cancel()) {
+        Some(path) => match lock_file::acquire(path, args.wait, ui.cancel()) {
             Ok(file) => Some(file),
             Err(error) if args.busy_ok && error.kind() == ErrorKind::Busy => return Ok(exit::DONE),
             Err(error) => return Err(error),
@@ -24,7 +24,7 @@ pub fn run(args: &Cron, face: &Face) -> Result<u8> {
     };
     let mut log = Log::open(args.log.as_deref(), args.timestamps)?;
     log.begin(&child::as_line(&args.command));
-    let signals = face.signals().hand_on();
+    let signals = ui.signals().hand_on();
     let ended = match start(&args.command) {
         Ok((child, output)) => {
             let (ended, ()) = child::finish(child, signals, || copy(output, &mut log))?;

@@ -4,7 +4,7 @@
 //! ─► start ─► check every transfer ─► verify the repository ─► table and verdict
 
 mod bank;
-mod ground;
+mod directory;
 mod run;
 mod verdict;
 
@@ -13,12 +13,12 @@ pub use run::run;
 pub use verdict::{DemoGeneration, DemoReport};
 
 use bank::{Client, Diary};
+use directory::DemoDirectory;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
 use evenkeel_backup::{restore, verify};
 use evenkeel_drive::{Drive, Pace};
 use evenkeel_op::{Error, Result, Run, Unit};
 use evenkeel_server::launch::{Binary, Launch, Running};
-use ground::Ground;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -46,9 +46,10 @@ pub struct DemoRequest {
 
 /// Runs the demo.
 pub fn demo(request: &DemoRequest, run: Run<'_>) -> Result<DemoReport> {
-    let ground = Ground::prepare(&request.parent)?;
-    run.progress.note(format!("ground: {}", ground.description));
-    let stage = Stage::new(&ground, &request.server)?;
+    let directory = DemoDirectory::prepare(&request.parent)?;
+    run.progress
+        .note(format!("directory: {}", directory.description));
+    let stage = Stage::new(&directory, &request.server)?;
     let server = stage.start_server(run)?;
     run.progress.phase("loading the bank", None, Unit::Items);
     bank::load(&mut server.session()?, request.archive_rows)?;
@@ -79,7 +80,7 @@ pub fn demo(request: &DemoRequest, run: Run<'_>) -> Result<DemoReport> {
     restored.stop(SERVER_DEADLINE)?;
     let findings = stage.verify(run)?;
     Ok(verdict::judge(verdict::Evidence {
-        ground: ground.description.clone(),
+        directory: directory.description.clone(),
         server: request.server.version.to_string(),
         generations,
         last: &last,
@@ -99,8 +100,8 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(ground: &Ground, binary: &Binary) -> Result<Self> {
-        let at = |name: &str| ground.path().join(name);
+    fn new(directory: &DemoDirectory, binary: &Binary) -> Result<Self> {
+        let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("server"))
             .map_err(|e| Error::failed("failed to create the server's directory").because(e))?;
         Ok(Self {

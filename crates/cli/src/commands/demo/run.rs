@@ -2,7 +2,7 @@
 
 use super::{DemoRequest, demo};
 use crate::args::Demo;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::{Result, Run, exit};
 use evenkeel_server::launch::Binary;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub(crate) const PROGRAMS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/li
 const ARCHIVE_ROWS: u64 = 400_000;
 
 /// Runs the command.
-pub fn run(args: &Demo, face: &Face) -> Result<u8> {
+pub fn run(args: &Demo, ui: &Ui) -> Result<u8> {
     let server = match &args.server_binary {
         Some(path) => Binary::inspect(path)?,
         None => Binary::find(&PROGRAMS.map(PathBuf::from))?,
@@ -27,11 +27,11 @@ pub fn run(args: &Demo, face: &Face) -> Result<u8> {
     let report = demo(
         &request,
         Run {
-            progress: face.progress(),
-            cancel: face.cancel(),
+            progress: ui.progress(),
+            cancel: ui.cancel(),
         },
     )?;
-    face.answer(&report);
+    ui.answer(&report);
     Ok(if report.held {
         exit::DONE
     } else {

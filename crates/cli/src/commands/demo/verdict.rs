@@ -35,7 +35,7 @@ pub struct DemoReport {
     /// What did not hold, a sentence each.
     pub broken: Vec<String>,
     /// The file system it ran on.
-    pub ground: String,
+    pub directory: String,
     /// The server's version.
     pub server: String,
     /// Transfers acknowledged before the last snapshot; all are in the restored bank.
@@ -50,7 +50,7 @@ pub struct DemoReport {
 
 /// What was seen.
 pub(super) struct Evidence<'a> {
-    pub(super) ground: String,
+    pub(super) directory: String,
     pub(super) server: String,
     pub(super) generations: Vec<DemoGeneration>,
     pub(super) last: &'a Done,
@@ -122,7 +122,7 @@ pub(super) fn judge(seen: Evidence<'_>) -> DemoReport {
     DemoReport {
         held: broken.is_empty(),
         broken,
-        ground: seen.ground,
+        directory: seen.directory,
         server: seen.server,
         transfers_expected: expected,
         transfers_restored: restored,

@@ -5,7 +5,7 @@ mod repository;
 use super::over_ssh;
 use crate::args::{Doctor, Verb};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
 use evenkeel_backup::backup::{assess_engine, layout_of, stands_still};
 use evenkeel_backup::tables;
@@ -29,9 +29,9 @@ const NEEDED: [Privilege; 4] = [
 const WAIT_S: u32 = 60;
 
 /// Looks at server, account, files and filesystem, all of which are on this host; the repository may not be.
-pub fn run(args: &Doctor, face: &Face) -> Result<u8> {
-    let answer = look(args, face)?;
-    face.answer(&answer);
+pub fn run(args: &Doctor, ui: &Ui) -> Result<u8> {
+    let answer = look(args, ui)?;
+    ui.answer(&answer);
     Ok(code(&answer))
 }
 
@@ -40,17 +40,17 @@ pub(super) fn run_here_or_there(
     args: &Doctor,
     verb: &Verb,
     words: &[OsString],
-    face: &Face,
+    ui: &Ui,
 ) -> Result<u8> {
     let mut answer: DoctorAnswer = match args.remote.ssh {
-        Some(_) => over_ssh::run_for_answer(verb, &args.remote, words, face)?,
-        None => look(args, face)?,
+        Some(_) => over_ssh::run_for_answer(verb, &args.remote, words, ui)?,
+        None => look(args, ui)?,
     };
     if let Some(path) = &args.repository {
         answer.checks.push(repository::check(path));
         answer.ready = answer.checks.iter().all(|check| check.ok);
     }
-    face.answer(&answer);
+    ui.answer(&answer);
     Ok(code(&answer))
 }
 
@@ -61,9 +61,9 @@ fn code(answer: &DoctorAnswer) -> u8 {
     }
 }
 
-fn look(args: &Doctor, face: &Face) -> Result<DoctorAnswer> {
-    let options = settings::connect(&args.connection, "doctor", face)?;
-    super::resume::resume(&options, face);
+fn look(args: &Doctor, ui: &Ui) -> Result<DoctorAnswer> {
+    let options = settings::connect(&args.connection, "doctor", ui)?;
+    super::resume::resume(&options, ui);
     let mut session = Session::open(&options)?;
     let abilities = Abilities::probe(&mut session)?;
     // Some questions wait for locks on tables, by default for a year.
@@ -166,7 +166,7 @@ fn tables_check(
         tables::assess(&listed, found)
     });
     match assessed {
-        Ok(told) => fine("tables", told),
+        Ok(reported) => fine("tables", reported),
         Err(error) => wrong("tables", &error),
     }
 }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_read_it_is_told_by_its_mode() {
+    fn who_may_read_it_is_reported_by_its_mode() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("shop");
         let absent = check(&path);
@@ -101,13 +101,13 @@ mod tests {
                 .ends_with("shop is closed to other users (0700)"),
             "{closed:?}"
         );
-        for (mode, told) in [
+        for (mode, reported) in [
             (0o755, "can be read by other users (0755); the next backup"),
             (0o750, "can be read by its group (0750); the next backup"),
         ] {
             let open = with_mode(&path, mode);
             assert!(open.ok && open.warning, "{open:?}");
-            assert!(open.found.contains(told), "{open:?}");
+            assert!(open.found.contains(reported), "{open:?}");
             assert!(open.hints[0].contains("chmod go= "), "{open:?}");
         }
     }

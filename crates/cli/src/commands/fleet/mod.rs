@@ -4,10 +4,10 @@ mod processes;
 
 use crate::args::Fleet;
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{FleetAnswer, Member};
 use evenkeel_op::{Context, Error, Result};
-use processes::{Processes, Told};
+use processes::{Processes, Reported};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -20,18 +20,18 @@ const LINES: usize = 64;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs the command.
-pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
+pub(super) fn run(args: &Fleet, ui: &Ui) -> Result<u8> {
     let members = settings::fleet(args)?;
     let program = std::env::current_exe().context(|| "failed to find this program")?;
-    let processes = Processes::of(program, face);
+    let processes = Processes::of(program, ui);
     let mut ended: Vec<Option<Member>> = members.iter().map(|_| None).collect();
     let waiting = Mutex::new(members.iter().enumerate());
     let asked = Arc::new(AtomicBool::new(false));
     let is_asked = asked.clone();
-    face.signals()
+    ui.signals()
         .when_asked(move || is_asked.store(true, Ordering::Relaxed));
     std::thread::scope(|scope| {
-        let (tell, told) = sync_channel(LINES);
+        let (tell, reported) = sync_channel(LINES);
         for _ in 0..usize::from(args.jobs).min(members.len()) {
             let tell = tell.clone();
             let (waiting, processes) = (&waiting, &processes);
@@ -44,14 +44,14 @@ pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
         }
         drop(tell);
         loop {
-            match told.recv_timeout(LOOK) {
-                Ok(Told::Line { index, line }) => {
+            match reported.recv_timeout(LOOK) {
+                Ok(Reported::Line { index, line }) => {
                     // Who says it is known by then.
                     let line = line.strip_prefix("evenkeel: ").unwrap_or(&line);
-                    face.note(&format!("{}: {line}", members[index].name));
+                    ui.note(&format!("{}: {line}", members[index].name));
                 }
-                Ok(Told::Ended { index, member }) => {
-                    face.note(&format!("{}: {}", member.name, member.outcome()));
+                Ok(Reported::Ended { index, member }) => {
+                    ui.note(&format!("{}: {}", member.name, member.outcome()));
                     ended[index] = Some(member);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -59,10 +59,10 @@ pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
             }
             if asked.swap(false, Ordering::Relaxed) {
                 let over = ended.iter().flatten().count();
-                face.note(&format!("{over} of {} have ended", members.len()));
+                ui.note(&format!("{over} of {} have ended", members.len()));
                 processes.ask();
             }
-            if let Err(stopped) = face.cancel().check() {
+            if let Err(stopped) = ui.cancel().check() {
                 processes.stop(stopped.kind());
             }
         }
@@ -76,8 +76,8 @@ pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
         })
     });
     let answer = FleetAnswer::new(servers.collect());
-    face.answer(&answer);
-    Ok(match face.cancel().check() {
+    ui.answer(&answer);
+    Ok(match ui.cancel().check() {
         Ok(()) => answer.exit_code(),
         Err(stopped) => stopped.kind().exit_code(),
     })
@@ -88,18 +88,18 @@ fn work(
     index: usize,
     member: &settings::FleetMember,
     processes: &Processes,
-    tell: &SyncSender<Told>,
+    tell: &SyncSender<Reported>,
 ) {
     let line = |line: String| {
         // There is always somebody who listens until the last of us has ended.
-        let _ = tell.send(Told::Line { index, line });
+        let _ = tell.send(Reported::Line { index, line });
     };
     let ended = match processes.run(member, line) {
         Ok(None) => return,
         Ok(Some(ended)) => ended,
         Err(error) => failed(member, &error),
     };
-    let _ = tell.send(Told::Ended {
+    let _ = tell.send(Reported::Ended {
         index,
         member: ended,
     });

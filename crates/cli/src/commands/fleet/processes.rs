@@ -2,7 +2,7 @@
 
 use crate::child::{self, Ended};
 use crate::settings::FleetMember;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::Member;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -19,7 +19,7 @@ const ANSWER_MAX: u64 = 64 << 20;
 const LINE_MAX: u64 = 8 << 10;
 
 /// What is heard of a server.
-pub(super) enum Told {
+pub(super) enum Reported {
     /// Its process said this.
     Line { index: usize, line: String },
     /// Its process ended.
@@ -47,11 +47,11 @@ struct Working {
 
 impl Processes {
     /// Makes none yet, of a program.
-    pub(super) fn of(program: PathBuf, face: &Face) -> Self {
+    pub(super) fn of(program: PathBuf, ui: &Ui) -> Self {
         Self {
             program,
-            quiet: face.is_quiet(),
-            with_text: !face.is_json(),
+            quiet: ui.is_quiet(),
+            with_text: !ui.is_json(),
             working: Mutex::default(),
         }
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Metrics of one verb.
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(super) struct VerbMetrics {
     /// What each name begins with.
     pub(super) prefix: &'static str,
     /// What the run is called in the help of its metrics.
@@ -53,7 +53,7 @@ const fn fact(name: &'static str, place: &'static str, help: &'static str) -> Fa
 pub(super) const CAUGHT_UP: &str = "caught_up_timestamp_seconds";
 
 /// A backup counts as one wherever it made a generation.
-pub(super) const BACKUP: Kind = Kind {
+pub(super) const BACKUP: VerbMetrics = VerbMetrics {
     prefix: "evenkeel_backup_",
     run: "run that made a generation",
     facts: &[
@@ -121,7 +121,7 @@ pub(super) const BACKUP: Kind = Kind {
     is_success: |_| true,
 };
 
-pub(super) const VERIFY: Kind = Kind {
+pub(super) const VERIFY: VerbMetrics = VerbMetrics {
     prefix: "evenkeel_verify_",
     run: "run that found no damage",
     facts: &[
@@ -165,7 +165,7 @@ pub(super) const VERIFY: Kind = Kind {
 
 const EXECUTED: Fact = fact("executed", "/executed", "Whether the plan was carried out.");
 
-pub(super) const FORGET: Kind = Kind {
+pub(super) const FORGET: VerbMetrics = VerbMetrics {
     prefix: "evenkeel_forget_",
     run: "run that succeeded",
     facts: &[
@@ -181,7 +181,7 @@ pub(super) const FORGET: Kind = Kind {
     is_success: |code| code == evenkeel_op::exit::DONE,
 };
 
-pub(super) const PRUNE: Kind = Kind {
+pub(super) const PRUNE: VerbMetrics = VerbMetrics {
     prefix: "evenkeel_prune_",
     run: "run that succeeded",
     facts: &[
@@ -202,7 +202,7 @@ pub(super) const PRUNE: Kind = Kind {
     is_success: |code| code == evenkeel_op::exit::DONE,
 };
 
-pub(super) const ARCHIVE: Kind = Kind {
+pub(super) const ARCHIVE: VerbMetrics = VerbMetrics {
     prefix: "evenkeel_binlog_archive_",
     run: "run that succeeded",
     facts: &[

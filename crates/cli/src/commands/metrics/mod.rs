@@ -6,9 +6,9 @@ mod text;
 
 use crate::args::{BinlogVerb, Verb};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use evenkeel_op::{Context, Error, Event, Result, exit};
-use kind::{CAUGHT_UP, Kind};
+use kind::{CAUGHT_UP, VerbMetrics};
 use rustix::fs::{self as sys, Mode, OFlags};
 use serde_json::Value;
 use std::fs::{self, File, Permissions};
@@ -27,7 +27,7 @@ const EVERY: Duration = Duration::from_secs(10);
 /// A run whose end is written to a file of metrics.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {
-    kind: &'static Kind,
+    kind: &'static VerbMetrics,
     path: PathBuf,
     /// The repository as it was named: the label of every metric.
     repository: String,
@@ -73,30 +73,30 @@ impl Watch {
     }
 
     /// Tells of a run that ended before it began.
-    pub(super) fn refused(&self, error: &Error, face: &Face) {
+    pub(super) fn refused(&self, error: &Error, ui: &Ui) {
         if self.refuse_others().is_err() {
             return;
         }
         // It fails anyhow, and was warned of.
-        let _ = self.tell(error.kind().exit_code(), None, face);
+        let _ = self.tell(error.kind().exit_code(), None, ui);
     }
 
-    /// Does the work, whose answer goes to the face, and tells how it ended. If that cannot be reported, the exit
+    /// Does the work, whose answer goes to the UI, and says how it ended. If that cannot be reported, the exit
     /// code of work that was done is 3.
-    pub(super) fn over(&self, face: &Face, work: impl FnOnce() -> Result<u8>) -> Result<u8> {
-        face.keep_answer();
-        self.follow(face);
+    pub(super) fn over(&self, ui: &Ui, work: impl FnOnce() -> Result<u8>) -> Result<u8> {
+        ui.keep_answer();
+        self.follow(ui);
         let ended = work();
         let code = exit_code(&ended);
-        let told = self.tell(code, face.kept_answer().as_ref(), face);
-        match (ended, told) {
+        let noted = self.tell(code, ui.kept_answer().as_ref(), ui);
+        match (ended, noted) {
             (Ok(exit::DONE), Err(_)) => Ok(exit::PARTIAL),
             (ended, _) => ended,
         }
     }
 
     /// Tells how a run ended. An error if that could not be reported; a warning was given.
-    pub(super) fn tell(&self, exit_code: u8, answer: Option<&Value>, face: &Face) -> Result<()> {
+    pub(super) fn tell(&self, exit_code: u8, answer: Option<&Value>, ui: &Ui) -> Result<()> {
         let ended = Ended {
             kind: self.kind,
             repository: &self.repository,
@@ -108,16 +108,16 @@ impl Watch {
         let written = self.update(|former| text::text(&ended, former));
         if let Err(error) = &written {
             let begin = answer.map_or("", |_| "the work is done, but ");
-            face.warn_of(begin, error);
+            ui.warn_of(begin, error);
         }
         written
     }
 
     /// Writes the file while the run continues, as often as it says that it has caught up.
-    fn follow(&self, face: &Face) {
+    fn follow(&self, ui: &Ui) {
         let watch = self.clone();
         let written: Mutex<Option<Instant>> = Mutex::new(None);
-        face.listen(move |event| {
+        ui.listen(move |event| {
             let Event::CaughtUp { unix_s } = event else {
                 return;
             };
@@ -179,7 +179,7 @@ fn now() -> f64 {
 /// A run that has ended.
 #[derive(Debug)]
 struct Ended<'a> {
-    kind: &'static Kind,
+    kind: &'static VerbMetrics,
     repository: &'a str,
     exit_code: u8,
     seconds: f64,

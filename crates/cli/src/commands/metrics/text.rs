@@ -1,7 +1,7 @@
 //! Prometheus' text format.
 
 use super::Ended;
-use super::kind::Kind;
+use super::kind::VerbMetrics;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(super) fn text(ended: &Ended<'_>, former: &str) -> String {
 
 /// Returns the whole file with one value changed, of a run that continues.
 pub(super) fn meanwhile(
-    kind: &Kind,
+    kind: &VerbMetrics,
     repository: &str,
     (name, value): (&'static str, f64),
     former: &str,
@@ -53,13 +53,13 @@ pub(super) fn meanwhile(
 }
 
 fn write(
-    kind: &Kind,
+    kind: &VerbMetrics,
     repository: &str,
     values: &Values,
     info: Option<String>,
     former: &str,
 ) -> String {
-    let Kind { prefix, run, .. } = kind;
+    let VerbMetrics { prefix, run, .. } = kind;
     let repository = escaped(repository);
     let success = format!("When the last {run} ended.");
     let all = OF_RUNS.iter().copied().chain([(SUCCESS, success.as_str())]);
@@ -101,7 +101,7 @@ pub(super) fn is_of_others(repository: &str, former: &str) -> bool {
 }
 
 /// Returns what a file says of other verbs of this repository, which stays.
-fn of_other_verbs<'a>(kind: &Kind, former: &'a str) -> impl Iterator<Item = &'a str> {
+fn of_other_verbs<'a>(kind: &VerbMetrics, former: &'a str) -> impl Iterator<Item = &'a str> {
     let prefix = kind.prefix;
     former.lines().filter(move |line| {
         let metric = line
@@ -117,7 +117,7 @@ fn label(repository: &str) -> String {
     format!("repository=\"{}\"", escaped(repository))
 }
 
-fn stays(kind: &Kind, name: &str) -> bool {
+fn stays(kind: &VerbMetrics, name: &str) -> bool {
     let mut facts = kind.facts.iter();
     facts.any(|fact| fact.name == name && fact.stays())
 }
@@ -138,7 +138,7 @@ fn info(ended: &Ended<'_>, former: &str) -> Option<String> {
     ))
 }
 
-fn former_info(kind: &Kind, repository: &str, former: &str) -> Option<String> {
+fn former_info(kind: &VerbMetrics, repository: &str, former: &str) -> Option<String> {
     let begin = format!("{}info{{{}", kind.prefix, label(repository));
     let mut lines = former.lines();
     lines
@@ -147,7 +147,7 @@ fn former_info(kind: &Kind, repository: &str, former: &str) -> Option<String> {
 }
 
 /// Returns what an earlier file says. What cannot be read is not kept: a later run tells it again.
-fn kept(kind: &Kind, repository: &str, former: &str) -> Values {
+fn kept(kind: &VerbMetrics, repository: &str, former: &str) -> Values {
     let value = |name: &str| {
         let begin = format!("{}{name}{{{}", kind.prefix, label(repository));
         let line = former.lines().find(|line| line.starts_with(&begin))?;
@@ -192,7 +192,7 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn ended<'a>(
-        kind: &'static Kind,
+        kind: &'static VerbMetrics,
         exit_code: u8,
         at: f64,
         answer: Option<&'a Value>,
@@ -231,7 +231,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn damage_is_told_and_is_no_success() {
+    fn damage_is_reported_and_is_no_success() {
         let sound = serde_json::json!({"findings": [], "blocks": 9, "boot": {"proven": true}});
         let first = text(&ended(&VERIFY, 0, 100.0, Some(&sound)), "");
         let damaged = serde_json::json!({"findings": [{}], "blocks": 8, "boot": null});
@@ -250,22 +250,22 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_told_of_one_is_told_of_nobody_else() {
+    fn what_is_reported_of_one_is_reported_of_nobody_else() {
         let report = report();
-        let told = text(&ended(&BACKUP, 0, 100.0, Some(&report)), "");
-        assert!(!is_of_others("/backup/shop", &told));
-        assert!(is_of_others("/backup/blog", &told));
+        let noted = text(&ended(&BACKUP, 0, 100.0, Some(&report)), "");
+        assert!(!is_of_others("/backup/shop", &noted));
+        assert!(is_of_others("/backup/blog", &noted));
         assert!(!is_of_others("/backup/blog", "somebody_elses{x=\"y\"} 1\n"));
         let mut failed = ended(&BACKUP, 2, 200.0, None);
         failed.repository = "/backup/blog";
-        let failed = text(&failed, &told);
+        let failed = text(&failed, &noted);
         assert!(
             !failed.contains("generation{") && !failed.contains("shop"),
             "{failed}"
         );
         // Of the same repository each verb has its lines.
         let sound = serde_json::json!({"findings": []});
-        let both = text(&ended(&VERIFY, 0, 300.0, Some(&sound)), &told);
+        let both = text(&ended(&VERIFY, 0, 300.0, Some(&sound)), &noted);
         assert_eq!(
             value(&both, "evenkeel_backup_generation"),
             Some(7.0),
@@ -286,11 +286,11 @@ pub(super) mod tests {
 
     #[test]
     fn how_far_an_archive_is_stays_when_its_run_ends() {
-        let told = meanwhile(&ARCHIVE, "/backup/shop", (CAUGHT_UP, 50.5), "");
-        let told = meanwhile(&ARCHIVE, "/backup/shop", (CAUGHT_UP, 60.5), &told);
+        let noted = meanwhile(&ARCHIVE, "/backup/shop", (CAUGHT_UP, 50.5), "");
+        let noted = meanwhile(&ARCHIVE, "/backup/shop", (CAUGHT_UP, 60.5), &noted);
         let report =
             serde_json::json!({"source": "mariadb-7", "timeline": "t", "segments": 3, "gaps": []});
-        let end = text(&ended(&ARCHIVE, 0, 70.0, Some(&report)), &told);
+        let end = text(&ended(&ARCHIVE, 0, 70.0, Some(&report)), &noted);
         let prefix = ARCHIVE.prefix;
         assert_eq!(
             value(&end, &format!("{prefix}{CAUGHT_UP}")),

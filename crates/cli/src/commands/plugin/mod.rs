@@ -8,11 +8,11 @@ use crate::args::{
     SqlForm,
 };
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{PluginInstallAnswer, PluginStatusAnswer, PluginUninstallAnswer};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
-use evenkeel_plugins::Place;
+use evenkeel_plugins::PluginDirectory;
 use evenkeel_server::connect::Session;
 use evenkeel_url_install::Install;
 use rustix::fs::OFlags;
@@ -28,22 +28,22 @@ const NAMES: [&str; 2] = ["evenkeel_url.so", "libevenkeel_url.so"];
 const LIBRARY_MAX: u64 = 1 << 30;
 
 /// Runs the command.
-pub fn run(args: &args::Plugin, face: &Face) -> Result<u8> {
+pub fn run(args: &args::Plugin, ui: &Ui) -> Result<u8> {
     match &args.verb {
         PluginVerb::Install(args) => match (args.plugin, is_sql(args.plugin, &args.form)?) {
-            (PluginName::Url, _) => install(args, face),
-            (PluginName::Queue, false) => queue::install(args, face),
-            (PluginName::Queue, true) => queue_sql::install(args, face),
+            (PluginName::Url, _) => install(args, ui),
+            (PluginName::Queue, false) => queue::install(args, ui),
+            (PluginName::Queue, true) => queue_sql::install(args, ui),
         },
         PluginVerb::Uninstall(args) => match (args.plugin, is_sql(args.plugin, &args.form)?) {
-            (PluginName::Url, _) => uninstall(args, face),
-            (PluginName::Queue, false) => queue::uninstall(args, face),
-            (PluginName::Queue, true) => queue_sql::uninstall(args, face),
+            (PluginName::Url, _) => uninstall(args, ui),
+            (PluginName::Queue, false) => queue::uninstall(args, ui),
+            (PluginName::Queue, true) => queue_sql::uninstall(args, ui),
         },
         PluginVerb::Status(args) => match (args.plugin, is_sql(args.plugin, &args.form)?) {
-            (PluginName::Url, _) => status(args, face),
-            (PluginName::Queue, false) => queue::status(args, face),
-            (PluginName::Queue, true) => queue_sql::status(args, face),
+            (PluginName::Url, _) => status(args, ui),
+            (PluginName::Queue, false) => queue::status(args, ui),
+            (PluginName::Queue, true) => queue_sql::status(args, ui),
         },
     }
 }
@@ -57,37 +57,37 @@ fn is_sql(plugin: PluginName, form: &SqlForm) -> Result<bool> {
     }
 }
 
-fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
+fn install(args: &PluginInstall, ui: &Ui) -> Result<u8> {
     let install = Install {
         library: library(args.library.as_deref())?,
         table: super::url::table_at(args.table.as_deref())?,
         change_table: args.change_table,
     };
-    let (mut session, place) = reached(&args.server, face)?;
+    let (mut session, place) = reached(&args.server, ui)?;
     let plan = evenkeel_url_install::plan_install(&mut session, install, place)?;
     let executed = args.execute || !plan.is_destructive();
     if executed {
         evenkeel_url_install::perform(&mut session, &plan)?;
     }
-    face.answer(&PluginInstallAnswer::new(&plan, executed));
+    ui.answer(&PluginInstallAnswer::new(&plan, executed));
     Ok(exit::DONE)
 }
 
-fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
-    let (mut session, place) = reached(&args.server, face)?;
+fn uninstall(args: &PluginUninstall, ui: &Ui) -> Result<u8> {
+    let (mut session, place) = reached(&args.server, ui)?;
     let plan = evenkeel_url_install::plan_uninstall(&mut session, place)?;
     if args.execute {
         evenkeel_url_install::perform(&mut session, &plan)?;
     }
-    face.answer(&PluginUninstallAnswer::new(&plan, args.execute));
+    ui.answer(&PluginUninstallAnswer::new(&plan, args.execute));
     Ok(exit::DONE)
 }
 
-fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
-    let mut session = Session::open(&settings::connect(&args.connection, "plugin", face)?)?;
+fn status(args: &PluginStatus, ui: &Ui) -> Result<u8> {
+    let mut session = Session::open(&settings::connect(&args.connection, "plugin", ui)?)?;
     let found = evenkeel_url_install::find(&mut session)?;
     let broken = !found.functions.is_empty() && !found.works();
-    face.answer(&PluginStatusAnswer::new(found));
+    ui.answer(&PluginStatusAnswer::new(found));
     Ok(match broken {
         true => exit::DIFFERS,
         false => exit::DONE,
@@ -95,12 +95,12 @@ fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
 }
 
 /// Connects, and says where the server's files are: behind a socket they are on this host.
-fn reached(server: &PluginServer, face: &Face) -> Result<(Session, Place)> {
-    let options = settings::connect(&server.connection, "plugin", face)?;
+fn reached(server: &PluginServer, ui: &Ui) -> Result<(Session, PluginDirectory)> {
+    let options = settings::connect(&server.connection, "plugin", ui)?;
     let place = match &server.plugin_dir {
-        Some(directory) => Place::At(directory.clone()),
-        None if options.means_socket() => Place::Here,
-        None => Place::Elsewhere,
+        Some(directory) => PluginDirectory::At(directory.clone()),
+        None if options.means_socket() => PluginDirectory::Here,
+        None => PluginDirectory::Elsewhere,
     };
     Ok((Session::open(&options)?, place))
 }

@@ -3,7 +3,7 @@
 use super::{elf, places, reached};
 use crate::args::{PluginInstall, PluginStatus, PluginUninstall};
 use crate::settings;
-use crate::show::Face;
+use crate::show::Ui;
 use crate::show::answers::{QueueInstallAnswer, QueuePluginAnswer, QueueUninstallAnswer};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_queue_admin::engine::{self, built_for, is_our_library, library_for};
@@ -16,14 +16,14 @@ const BUILD: &str = "the package evenkeel-queue-mariadb may have it; `make queue
      clone (for MySQL with MYSQLD=/usr/sbin/mysqld) builds it on a machine with exactly this server \
      version; or name a library with --library";
 
-pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
+pub(super) fn install(args: &PluginInstall, ui: &Ui) -> Result<u8> {
     if args.table.is_some() || args.change_table {
         return Err(
             Error::usage("--table and --change-table are only for the plugin url")
                 .hint("leave them out"),
         );
     }
-    let (mut session, place) = reached(&args.server, face)?;
+    let (mut session, place) = reached(&args.server, ui)?;
     let server = engine::find(&mut session)?.server;
     let library = match &args.library {
         Some(path) => fitting(path, &server)?,
@@ -34,26 +34,26 @@ pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
     if executed {
         engine::perform(&mut session, &plan)?;
     }
-    face.answer(&QueueInstallAnswer::new(&plan, executed));
+    ui.answer(&QueueInstallAnswer::new(&plan, executed));
     Ok(exit::DONE)
 }
 
-pub(super) fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
-    let (mut session, place) = reached(&args.server, face)?;
+pub(super) fn uninstall(args: &PluginUninstall, ui: &Ui) -> Result<u8> {
+    let (mut session, place) = reached(&args.server, ui)?;
     let plan = engine::plan_uninstall(&mut session, place)?;
     if args.execute {
         engine::perform(&mut session, &plan)?;
     }
     let answer = QueueInstallAnswer::new(&plan, args.execute);
-    face.answer(&QueueUninstallAnswer(answer));
+    ui.answer(&QueueUninstallAnswer(answer));
     Ok(exit::DONE)
 }
 
-pub(super) fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
-    let mut session = Session::open(&settings::connect(&args.connection, "plugin", face)?)?;
+pub(super) fn status(args: &PluginStatus, ui: &Ui) -> Result<u8> {
+    let mut session = Session::open(&settings::connect(&args.connection, "plugin", ui)?)?;
     let answer = QueuePluginAnswer::new(engine::find(&mut session)?);
     let broken = answer.state == "broken";
-    face.answer(&answer);
+    ui.answer(&answer);
     Ok(match broken {
         true => exit::DIFFERS,
         false => exit::DONE,

@@ -1,7 +1,7 @@
 //! Answers of `baseline`.
 
 use super::Answer;
-use crate::show::table::{Align, Table};
+use crate::show::table::{Align, TextTable};
 use evenkeel_op::units;
 use evenkeel_recovery::baseline::{
     Baseline, DropPlan, ListReport, RollbackPlan, RollbackReport, SaveReport,
@@ -12,7 +12,7 @@ impl Answer for SaveReport {
     const SCHEMA: &'static str = "evenkeel/baseline-save/1";
 
     fn text(&self) -> String {
-        let mut text = told(self.healed.as_deref());
+        let mut text = reported(self.healed.as_deref());
         let still = match self.pause_ms {
             Some(pause) => format!("; the server was paused for {pause} ms"),
             None => String::new(),
@@ -45,7 +45,7 @@ impl Answer for RollbackReport {
     const SCHEMA: &'static str = "evenkeel/baseline-rollback/1";
 
     fn text(&self) -> String {
-        let mut text = told(self.healed.as_deref());
+        let mut text = reported(self.healed.as_deref());
         text.push_str(&plan(&self.plan));
         if self.bytes_compared > 0 {
             text.push_str(&format!(
@@ -79,7 +79,7 @@ impl Answer for ListReport {
             text.push_str(&format!("no baselines of {}\n", self.datadir.display()));
             return text;
         }
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("name", Align::Left),
             ("saved", Align::Left),
             ("method", Align::Left),
@@ -99,7 +99,7 @@ impl Answer for DropPlan {
     const SCHEMA: &'static str = "evenkeel/baseline-drop/1";
 
     fn text(&self) -> String {
-        let mut text = told(self.healed.as_deref());
+        let mut text = reported(self.healed.as_deref());
         let verb = if self.executed { "dropped" } else { "drop   " };
         text.push_str(&format!("{verb}  {}\n", shown(&self.baseline)));
         if !self.executed {
@@ -157,7 +157,7 @@ fn row(one: &Baseline) -> [String; 6] {
     ]
 }
 
-fn told(healed: Option<&str>) -> String {
+fn reported(healed: Option<&str>) -> String {
     healed.map_or_else(String::new, |what| format!("{what}\n"))
 }
 

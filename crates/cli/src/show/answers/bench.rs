@@ -1,7 +1,7 @@
 //! The answers of `bench`.
 
 use super::Answer;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_bench::recovery::{RecoveryReport, Timing};
 use evenkeel_op::units;
 use std::time::Duration;
@@ -10,7 +10,7 @@ impl Answer for RecoveryReport {
     const SCHEMA: &'static str = "evenkeel/bench-recovery/1";
 
     fn text(&self) -> String {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("server", Align::Left),
             ("tables", Align::Right),
             ("own", Align::Right),

@@ -1,7 +1,9 @@
 //! Answers of `binlog`.
 
 use super::Answer;
-use evenkeel_backup::archive::{ArchiveList, ArchiveReport, Gap, Link, Place, Reach, TimelineList};
+use evenkeel_backup::archive::{
+    ArchiveList, ArchiveReport, Gap, Link, LogPosition, Reach, TimelineList,
+};
 use evenkeel_op::units;
 use serde::Serialize;
 
@@ -69,7 +71,7 @@ impl Answer for ArchiveList {
 }
 
 fn line(timeline: &TimelineList) -> String {
-    let place = |place: &Option<Place>| match place {
+    let place = |place: &Option<LogPosition>| match place {
         Some(place) => format!("{place}"),
         None => String::new(),
     };

@@ -3,7 +3,7 @@
 use super::Answer;
 use super::backup::millis;
 use crate::commands::demo::DemoReport;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_op::units;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ impl Answer for DemoReport {
     const SCHEMA: &'static str = "evenkeel/demo/1";
 
     fn text(&self) -> String {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("generation", Align::Right),
             ("kind", Align::Left),
             ("time", Align::Right),
@@ -34,7 +34,12 @@ impl Answer for DemoReport {
                 format!("{:.0}", one.transfers_per_s_during),
             ]);
         }
-        let mut text = format!("{} on {}\n\n{}\n", self.server, self.ground, table.text());
+        let mut text = format!(
+            "{} on {}\n\n{}\n",
+            self.server,
+            self.directory,
+            table.text()
+        );
         if self.held {
             text.push_str(&format!(
                 "held: after SIGKILL and restore the total is right; all {} transfers acknowledged before the last\n\

@@ -1,7 +1,7 @@
 //! What `doctor` answers.
 
 use super::Answer;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_op::units;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -123,9 +123,9 @@ impl Answer for DoctorAnswer {
 }
 
 impl DoctorAnswer {
-    fn methods(&self) -> Table {
+    fn methods(&self) -> TextTable {
         let columns = ["snapshot", "works", "instant over", "reads", "because"];
-        let mut table = Table::new(&columns.map(|name| (name, Align::Left)));
+        let mut table = TextTable::new(&columns.map(|name| (name, Align::Left)));
         for method in &self.methods {
             table.row([
                 method.method.clone(),

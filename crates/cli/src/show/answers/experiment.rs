@@ -1,7 +1,7 @@
 //! The answers of `bench inserts`, `bench compression`, `bench cache` and `bench compare`.
 
 use super::Answer;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_bench::experiment::ExperimentReport;
 use evenkeel_op::units;
 use evenkeel_report::compare::Verdict;
@@ -18,7 +18,7 @@ impl Answer for ExperimentReport {
             self.seed
         );
         for metric in &self.metrics {
-            let mut table = Table::new(&[
+            let mut table = TextTable::new(&[
                 (metric.says, Align::Left),
                 ("median", Align::Right),
                 ("least", Align::Right),
@@ -26,12 +26,12 @@ impl Answer for ExperimentReport {
             ]);
             for arm in &self.arms {
                 if let Some(one) = arm.summary.get(metric.name) {
-                    let told = |value: f64| format!("{value:.*}", metric.digits);
+                    let reported = |value: f64| format!("{value:.*}", metric.digits);
                     table.row([
                         arm.name.clone(),
-                        told(one.median),
-                        told(one.least),
-                        told(one.most),
+                        reported(one.median),
+                        reported(one.least),
+                        reported(one.most),
                     ]);
                 }
             }

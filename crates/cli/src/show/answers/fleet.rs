@@ -1,7 +1,7 @@
 //! Answer of `fleet`.
 
 use super::Answer;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_op::{exit, units};
 use serde::Serialize;
 use serde_json::Value;
@@ -89,8 +89,8 @@ impl Member {
     fn in_full(&self) -> Option<String> {
         let text = self.answer["as_text"].as_str()?;
         let lines = text.lines().map(|line| format!("  {line}\n"));
-        let is_told = self.in_a_line().is_some();
-        (!is_told).then(|| format!("{}:\n{}\n", self.name, lines.collect::<String>()))
+        let is_reported = self.in_a_line().is_some();
+        (!is_reported).then(|| format!("{}:\n{}\n", self.name, lines.collect::<String>()))
     }
 }
 
@@ -98,7 +98,7 @@ impl Answer for FleetAnswer {
     const SCHEMA: &'static str = "evenkeel/fleet/1";
 
     fn text(&self) -> String {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("server", Align::Left),
             ("exit code", Align::Right),
             ("time", Align::Right),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn each_server_is_told_of_in_a_line() {
+    fn each_server_is_reported_of_in_a_line() {
         let made = serde_json::json!({"generation": 4, "kind": "full", "bytes_stored": 2048});
         assert_eq!(
             member(Some(0), made).outcome(),

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use evenkeel_op::units;
-use evenkeel_repository::logs::{ForgetLogsPlan, ForgottenLogs, Place};
+use evenkeel_repository::logs::{ForgetLogsPlan, ForgottenLogs, LogPosition};
 use evenkeel_repository::{ForgetPlan, PrunePlan, PruneStep};
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ pub struct PrunedLogs {
     /// The history of its log.
     pub timeline: String,
     /// What is left begins here; nothing is left of a history without.
-    pub before: Option<Place>,
+    pub before: Option<LogPosition>,
     /// Objects that go.
     pub segments: u64,
     /// Bytes that they take.

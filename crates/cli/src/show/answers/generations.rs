@@ -2,7 +2,7 @@
 
 use super::Answer;
 use super::backup::{BackupAnswer, millis};
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_backup::report::{CorruptPage, GenerationReport};
 use evenkeel_op::units;
 use serde::{Serialize, Serializer};
@@ -82,7 +82,7 @@ impl Answer for GenerationsAnswer {
         let mut sources = self.generations.iter().map(|one| &one.report.source);
         let first = sources.next();
         let are_of_one = sources.all(|source| Some(source) == first);
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("generation", Align::Right),
             ("created", Align::Left),
             ("kind", Align::Left),

@@ -1,7 +1,7 @@
 //! The answers of `bench oltp`.
 
 use super::Answer;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_bench::oltp::{OltpLoaded, OltpReport};
 use evenkeel_op::units;
 use std::time::Duration;
@@ -37,9 +37,9 @@ impl Answer for OltpReport {
             self.seed
         );
         text.push_str(&numbers(self));
-        for (told, times) in &self.failures {
+        for (reported, times) in &self.failures {
             let times = units::count(times, "time");
-            text.push_str(&format!("failed {times}: {told}\n"));
+            text.push_str(&format!("failed {times}: {reported}\n"));
         }
         if self.sessions_lost > 0 {
             let lost = units::count(self.sessions_lost, "session");
@@ -67,7 +67,7 @@ impl Answer for OltpReport {
 
 fn numbers(report: &OltpReport) -> String {
     let rate = |count: f64| format!("{count:.2} a second");
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("transactions", Align::Left),
         (&report.transactions.to_string(), Align::Right),
         (&rate(report.transactions_per_s), Align::Right),

@@ -1,7 +1,7 @@
 //! The answer of `prewarm`: what was read, and what it is good for.
 
 use super::Answer;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_op::units;
 use evenkeel_recovery::prewarm::PrewarmReport;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Answer for PrewarmReport {
         };
         let mut text = format!("{}: {server}, {ended}\n", self.datadir.display());
         if !self.steps.is_empty() {
-            let mut table = Table::new(&[
+            let mut table = TextTable::new(&[
                 ("warmed", Align::Left),
                 ("files", Align::Right),
                 ("read", Align::Right),

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use crate::show::obeyed::is_obeyed;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_op::units;
 use evenkeel_queue_admin::{
     Compacted, FilesReport, Forwarded, Peeked, QueueNumbers, QueueState, StatusReport, TableFiles,
@@ -21,7 +21,7 @@ impl Answer for StatusReport {
         if self.queues.is_empty() {
             return "there are no queues\n".to_owned();
         }
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("queue", Align::Left),
             ("rows", Align::Right),
             ("owned", Align::Right),
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn who_owns_and_how_long_rows_wait_is_told_where_it_is_known() {
+    fn who_owns_and_how_long_rows_wait_is_reported_where_it_is_known() {
         let mut report = report();
         let text = report.text();
         assert!(text.contains("shop.new \"jobs\": connection 12 owns 1 row\n"));

@@ -1,7 +1,7 @@
 //! The answers of benches that were run several times.
 
 use super::Answer;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_bench::oltp::OltpReport;
 use evenkeel_bench::repeated::{Repeatable, Repeated};
 use evenkeel_bench::tpcc::TpccReport;
@@ -14,7 +14,7 @@ impl Answer for Repeated<TpccReport> {
         let like = like.map_or(String::new(), |like| {
             format!("LIKE {like}, WITH ITS FAULTS: comparable with its figures only\n")
         });
-        format!("{like}{}", told(self))
+        format!("{like}{}", reported(self))
     }
 }
 
@@ -22,15 +22,15 @@ impl Answer for Repeated<OltpReport> {
     const SCHEMA: &'static str = "evenkeel/bench-oltp-runs/1";
 
     fn text(&self) -> String {
-        told(self)
+        reported(self)
     }
 }
 
 /// Each value over all runs, and the runs by the first one.
-fn told<R: Repeatable>(repeated: &Repeated<R>) -> String {
+fn reported<R: Repeatable>(repeated: &Repeated<R>) -> String {
     let right = |name| (name, Align::Right);
     let heads = [right("median"), right("least"), right("most")];
-    let mut table = Table::new(&[&[("", Align::Left)], &heads[..]].concat());
+    let mut table = TextTable::new(&[&[("", Align::Left)], &heads[..]].concat());
     for over in &repeated.values {
         let spread = over.spread;
         let [median, least, most] =

@@ -90,8 +90,8 @@ fn at_point(point: &PointReport) -> String {
         ));
     }
     let mut line = |what: &str, one: &Option<Transaction>, none: &str| {
-        let told = one.as_ref().map_or_else(|| none.to_owned(), transaction);
-        text.push_str(&format!("  {what}: {told}\n"));
+        let reported = one.as_ref().map_or_else(|| none.to_owned(), transaction);
+        text.push_str(&format!("  {what}: {reported}\n"));
     };
     line("last applied", &point.last_applied, "none");
     line(

@@ -1,7 +1,7 @@
 //! What `settings` answers.
 
 use super::Answer;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_server::options::Setting;
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ impl Answer for SettingsAnswer {
 
     fn text(&self) -> String {
         let columns = ["setting", "value", "from"].map(|name| (name, Align::Left));
-        let mut table = Table::new(&columns);
+        let mut table = TextTable::new(&columns);
         for setting in &self.settings {
             table.row([
                 setting.name.clone(),

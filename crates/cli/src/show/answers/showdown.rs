@@ -1,8 +1,8 @@
 //! The answer of `bench showdown`.
 
 use super::Answer;
-use crate::show::{Align, Table};
-use evenkeel_bench::showdown::{ShowdownReport, Standing, State};
+use crate::show::{Align, TextTable};
+use evenkeel_bench::showdown::{MeasurementState, ShowdownReport, Standing};
 use evenkeel_op::units;
 use evenkeel_report::compare::Spread;
 use std::time::Duration;
@@ -29,12 +29,14 @@ impl Answer for ShowdownReport {
         for method in &self.methods {
             let name = &method.method;
             match &method.state {
-                State::LeftOut(why) => text.push_str(&format!("{name} is left out: {why}\n")),
-                State::Failed(why) => text.push_str(&format!("{name} FAILED: {why}\n")),
-                State::Measured if method.is_sound == Some(false) => {
+                MeasurementState::LeftOut(why) => {
+                    text.push_str(&format!("{name} is left out: {why}\n"))
+                }
+                MeasurementState::Failed(why) => text.push_str(&format!("{name} FAILED: {why}\n")),
+                MeasurementState::Measured if method.is_sound == Some(false) => {
                     text.push_str(&format!("{name} IS NOT SOUND once restored\n"));
                 }
-                State::Measured => (),
+                MeasurementState::Measured => (),
             }
             if method.outlasts {
                 text.push_str(&format!(
@@ -68,7 +70,7 @@ impl Answer for ShowdownReport {
 }
 
 fn table(methods: &[Standing]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("method", Align::Left),
         ("TpmC", Align::Right),
         ("left", Align::Right),
@@ -87,9 +89,9 @@ fn table(methods: &[Standing]) -> String {
     for method in methods {
         let name = method.method.clone();
         match &method.state {
-            State::Measured => table.row(measured(name, method)),
-            State::Failed(_) => table.row([name, "failed".to_owned()]),
-            State::LeftOut(why) => {
+            MeasurementState::Measured => table.row(measured(name, method)),
+            MeasurementState::Failed(_) => table.row([name, "failed".to_owned()]),
+            MeasurementState::LeftOut(why) => {
                 let why = match why.starts_with("not installed") {
                     true => "not installed",
                     false => "not here",

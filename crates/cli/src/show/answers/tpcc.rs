@@ -1,7 +1,7 @@
 //! The answers of `bench tpcc`.
 
 use super::Answer;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_bench::tpcc::{Condition, KindReport, LoadReport, TpccReport};
 use evenkeel_op::units;
 use serde::Serialize;
@@ -60,9 +60,9 @@ impl Answer for TpccReport {
         if !self.conditions.is_empty() {
             text.push_str(&format!("\n{}", conditions(&self.conditions)));
         }
-        for (told, times) in &self.failures {
+        for (reported, times) in &self.failures {
             let times = units::count(times, "time");
-            text.push_str(&format!("failed {times}: {told}\n"));
+            text.push_str(&format!("failed {times}: {reported}\n"));
         }
         if self.sessions_lost > 0 {
             let lost = units::count(self.sessions_lost, "session");
@@ -88,7 +88,7 @@ impl Answer for TpccReport {
 /// The counts, by the names that tpcc-mysql prints them under.
 fn kinds(kinds: &[KindReport]) -> String {
     let right = |name| (name, Align::Right);
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("", Align::Left),
         right("sc"),
         right("lt"),

@@ -3,7 +3,7 @@
 use super::Answer;
 use evenkeel_op::units;
 use evenkeel_urlcodec::lines::Measure;
-use evenkeel_urlcodec::{Mode, Table};
+use evenkeel_urlcodec::{CodeTable, Mode};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct UrlStatsAnswer {
 impl UrlStatsAnswer {
     /// Puts the answer together.
     #[must_use]
-    pub fn new(table: &Table, measure: &Measure) -> Self {
+    pub fn new(table: &CodeTable, measure: &Measure) -> Self {
         Self {
             table_id: table.id(),
             mode: mode(table),
@@ -45,7 +45,7 @@ impl UrlStatsAnswer {
     }
 }
 
-fn mode(table: &Table) -> &'static str {
+fn mode(table: &CodeTable) -> &'static str {
     match table.mode() {
         Mode::Dense => "dense",
         Mode::Fast => "fast",
@@ -100,7 +100,7 @@ impl UrlTrainAnswer {
     #[must_use]
     pub fn new(
         path: String,
-        table: &Table,
+        table: &CodeTable,
         own: &Measure,
         held_out: Option<&Measure>,
         spent: Duration,

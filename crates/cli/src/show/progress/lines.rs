@@ -15,11 +15,11 @@ const EVERY: Duration = Duration::from_secs(30);
 /// knowing.
 #[derive(Debug)]
 pub(in crate::show) struct Lines<W> {
-    state: Mutex<State<W>>,
+    state: Mutex<LinesState<W>>,
 }
 
 #[derive(Debug)]
-struct State<W> {
+struct LinesState<W> {
     out: W,
     log: Log,
     /// Nothing is said unless somebody asks.
@@ -30,7 +30,7 @@ struct State<W> {
 
 impl<W: Write + Send> Lines<W> {
     pub(in crate::show) fn new(out: W, log: Log) -> Self {
-        let state = State {
+        let state = LinesState {
             out,
             log,
             is_quiet: false,
@@ -49,7 +49,7 @@ impl<W: Write + Send> Lines<W> {
         lines
     }
 
-    fn state(&self) -> MutexGuard<'_, State<W>> {
+    fn state(&self) -> MutexGuard<'_, LinesState<W>> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -67,7 +67,7 @@ impl<W: Write + Send> Lines<W> {
     }
 }
 
-impl<W: Write> State<W> {
+impl<W: Write> LinesState<W> {
     /// Takes an event, and returns the line that it makes due.
     fn take(&mut self, event: Event, now: Instant) -> Option<String> {
         match event {
@@ -151,17 +151,20 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_told_even_where_nothing_else_is_said() {
+    fn who_asks_is_reported_even_where_nothing_else_is_said() {
         let lines = Lines::only_asked(Vec::new(), Log::default());
         lines.tell();
         lines.phase("reading", None, Unit::Files);
         lines.event(Event::Advanced { by: 1 });
         lines.tell();
         let seen = seen(&lines);
-        let told: Vec<&str> = seen.lines().collect();
-        assert_eq!(told.len(), 2, "{seen}");
-        assert!(told[0].starts_with("evenkeel: working"), "{seen}");
-        assert!(told[1].starts_with("evenkeel: reading: 1 file, "), "{seen}");
+        let reported: Vec<&str> = seen.lines().collect();
+        assert_eq!(reported.len(), 2, "{seen}");
+        assert!(reported[0].starts_with("evenkeel: working"), "{seen}");
+        assert!(
+            reported[1].starts_with("evenkeel: reading: 1 file, "),
+            "{seen}"
+        );
     }
 
     #[test]

@@ -5,12 +5,12 @@ mod bars;
 mod lines;
 mod overheard;
 mod phase;
-mod told;
+mod reported;
 
 pub(super) use bars::Bars;
 pub(super) use lines::Lines;
 pub(super) use overheard::Overheard;
-pub(super) use told::Told;
+pub(super) use reported::Noted;
 
 /// Progress that can be asked for.
 pub(super) trait Shown: evenkeel_op::Progress {

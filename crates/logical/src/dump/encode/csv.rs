@@ -2,13 +2,13 @@
 //! times are bare, bytes are bare hexadecimal digits, and NULL is the bare word NULL.
 
 use super::escapes::hexadecimal;
-use crate::dump::table::Table;
+use crate::dump::table::DumpTable;
 use crate::objects::Column;
 use evenkeel_wire::{CellPart, Malformed, Row};
 
 /// How a column's values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CsvValueKind {
     /// Bare.
     Plain,
     /// In quotes.
@@ -17,7 +17,7 @@ enum Kind {
     Hex,
 }
 
-impl Kind {
+impl CsvValueKind {
     fn of(column: &Column) -> Self {
         match &*column.data_type {
             _ if column.is_plain() || column.is_by_number() => Self::Plain,
@@ -57,7 +57,7 @@ pub(crate) fn is_hex(full_type: &str, charset: Option<&str>) -> bool {
 /// Encodes the rows of one table.
 #[derive(Debug)]
 pub(in crate::dump) struct Csv {
-    kinds: Vec<Kind>,
+    kinds: Vec<CsvValueKind>,
     /// The first line of each file, if there is to be one.
     header: Vec<u8>,
     /// Cells of a long row so far.
@@ -65,7 +65,7 @@ pub(in crate::dump) struct Csv {
 }
 
 impl Csv {
-    pub(super) fn new(table: &Table, header: bool) -> Self {
+    pub(super) fn new(table: &DumpTable, header: bool) -> Self {
         let mut line = Vec::new();
         for (at, column) in table.columns.iter().enumerate().filter(|_| header) {
             if at > 0 {
@@ -79,7 +79,7 @@ impl Csv {
             line.push(b'\n');
         }
         Self {
-            kinds: table.columns.iter().map(Kind::of).collect(),
+            kinds: table.columns.iter().map(CsvValueKind::of).collect(),
             header: line,
             at: 0,
         }
@@ -141,17 +141,17 @@ impl Csv {
     }
 }
 
-fn edge(kind: Kind, out: &mut Vec<u8>) {
-    if kind == Kind::Text {
+fn edge(kind: CsvValueKind, out: &mut Vec<u8>) {
+    if kind == CsvValueKind::Text {
         out.push(b'"');
     }
 }
 
-fn inside(kind: Kind, bytes: &[u8], out: &mut Vec<u8>) {
+fn inside(kind: CsvValueKind, bytes: &[u8], out: &mut Vec<u8>) {
     match kind {
-        Kind::Plain => out.extend_from_slice(bytes),
-        Kind::Text => quoted(bytes, out),
-        Kind::Hex => hexadecimal(bytes, out),
+        CsvValueKind::Plain => out.extend_from_slice(bytes),
+        CsvValueKind::Text => quoted(bytes, out),
+        CsvValueKind::Hex => hexadecimal(bytes, out),
     }
 }
 

@@ -6,7 +6,7 @@ mod sql;
 mod tab;
 
 use super::mask::RowMask;
-use super::table::Table;
+use super::table::DumpTable;
 use evenkeel_wire::{CellPart, Malformed, Pieces, Row};
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ enum How {
 }
 
 impl Encoder {
-    pub(super) fn new(format: Format, table: &Table) -> Self {
+    pub(super) fn new(format: Format, table: &DumpTable) -> Self {
         Self {
             how: match format {
                 Format::Tab => How::Tab(tab::Tab::new(table)),
@@ -149,11 +149,11 @@ mod tests {
     use crate::objects::Column;
 
     /// A table with columns of these types.
-    pub(super) fn table(columns: &[(&str, &str, Option<&str>)]) -> Table {
+    pub(super) fn table(columns: &[(&str, &str, Option<&str>)]) -> DumpTable {
         let columns = columns
             .iter()
             .map(|(name, data_type, charset)| Column::for_tests(name, data_type, *charset));
-        Table::for_tests("s", "t", columns.collect())
+        DumpTable::for_tests("s", "t", columns.collect())
     }
 
     /// However a row is cut into pieces, it comes out as when it is whole.

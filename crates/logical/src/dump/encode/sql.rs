@@ -1,7 +1,7 @@
 //! INSERT statements of many rows, for any client: text as quoted bytes, bytes as hexadecimal.
 
 use super::escapes::{Escapes, escaped, hexadecimal};
-use crate::dump::table::Table;
+use crate::dump::table::DumpTable;
 use crate::objects::Column;
 use evenkeel_server::connect::quote_name;
 use evenkeel_wire::{CellPart, Malformed, Row};
@@ -41,7 +41,7 @@ const ESCAPE: Escapes = {
 
 /// How a column's values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SqlValueKind {
     /// Bare.
     Number,
     /// Quoted, nothing to escape. Also floating point: bare, a negative zero lost its sign.
@@ -58,7 +58,7 @@ enum Kind {
     RowEnd,
 }
 
-impl Kind {
+impl SqlValueKind {
     fn of(column: &Column) -> Self {
         match &*column.data_type {
             _ if column.is_computed() => Self::Computed,
@@ -75,7 +75,7 @@ impl Kind {
 /// Encodes the rows of one table.
 #[derive(Debug)]
 pub(in crate::dump) struct Sql {
-    kinds: Vec<Kind>,
+    kinds: Vec<SqlValueKind>,
     /// Rows say when they held.
     history: bool,
     /// `INSERT INTO … VALUES`
@@ -87,14 +87,14 @@ pub(in crate::dump) struct Sql {
 }
 
 impl Sql {
-    pub(super) fn new(table: &Table) -> Self {
+    pub(super) fn new(table: &DumpTable) -> Self {
         let names: Vec<String> = table.columns.iter().map(|c| quote_name(&c.name)).collect();
         let kinds = table.columns.iter().enumerate();
         Self {
             kinds: kinds
                 .map(|(at, column)| match Some(at) == table.row_end() {
-                    true => Kind::RowEnd,
-                    false => Kind::of(column),
+                    true => SqlValueKind::RowEnd,
+                    false => SqlValueKind::of(column),
                 })
                 .collect(),
             history: table.history,
@@ -190,44 +190,47 @@ impl Sql {
     }
 }
 
-fn null(kind: Kind, out: &mut Vec<u8>) {
+fn null(kind: SqlValueKind, out: &mut Vec<u8>) {
     out.extend_from_slice(match kind {
-        Kind::Computed | Kind::RowEnd => &b"DEFAULT"[..],
+        SqlValueKind::Computed | SqlValueKind::RowEnd => &b"DEFAULT"[..],
         _ => b"NULL",
     });
 }
 
-fn value(kind: Kind, cell: &[u8], out: &mut Vec<u8>) {
+fn value(kind: SqlValueKind, cell: &[u8], out: &mut Vec<u8>) {
     open(kind, cell.is_empty(), out);
     inside(kind, cell, out);
     close(kind, out);
 }
 
-fn open(kind: Kind, is_empty: bool, out: &mut Vec<u8>) {
+fn open(kind: SqlValueKind, is_empty: bool, out: &mut Vec<u8>) {
     match kind {
-        Kind::Number => {}
-        Kind::Computed => out.extend_from_slice(b"DEFAULT"),
+        SqlValueKind::Number => {}
+        SqlValueKind::Computed => out.extend_from_slice(b"DEFAULT"),
         // X'' would be fine too, but not for MariaDB's spatial columns, and '' is bytes here.
-        Kind::Bytes if is_empty => out.extend_from_slice(b"''"),
-        Kind::Bytes => out.extend_from_slice(b"0x"),
-        Kind::Time | Kind::Text | Kind::RowEnd => out.push(b'\''),
-        Kind::Converted => out.extend_from_slice(b"_utf8mb4'"),
+        SqlValueKind::Bytes if is_empty => out.extend_from_slice(b"''"),
+        SqlValueKind::Bytes => out.extend_from_slice(b"0x"),
+        SqlValueKind::Time | SqlValueKind::Text | SqlValueKind::RowEnd => out.push(b'\''),
+        SqlValueKind::Converted => out.extend_from_slice(b"_utf8mb4'"),
     }
 }
 
-fn inside(kind: Kind, bytes: &[u8], out: &mut Vec<u8>) {
+fn inside(kind: SqlValueKind, bytes: &[u8], out: &mut Vec<u8>) {
     match kind {
-        Kind::Number => out.extend_from_slice(bytes),
-        Kind::Computed => {}
-        Kind::Bytes => hexadecimal(bytes, out),
-        Kind::Time | Kind::Text | Kind::Converted | Kind::RowEnd => escaped(bytes, &ESCAPE, out),
+        SqlValueKind::Number => out.extend_from_slice(bytes),
+        SqlValueKind::Computed => {}
+        SqlValueKind::Bytes => hexadecimal(bytes, out),
+        SqlValueKind::Time
+        | SqlValueKind::Text
+        | SqlValueKind::Converted
+        | SqlValueKind::RowEnd => escaped(bytes, &ESCAPE, out),
     }
 }
 
-fn close(kind: Kind, out: &mut Vec<u8>) {
+fn close(kind: SqlValueKind, out: &mut Vec<u8>) {
     if matches!(
         kind,
-        Kind::Time | Kind::Text | Kind::Converted | Kind::RowEnd
+        SqlValueKind::Time | SqlValueKind::Text | SqlValueKind::Converted | SqlValueKind::RowEnd
     ) {
         out.push(b'\'');
     }

@@ -3,7 +3,7 @@
 //! SET binary`.
 
 use super::escapes::{Escapes, escaped};
-use crate::dump::table::Table;
+use crate::dump::table::DumpTable;
 use evenkeel_wire::{CellPart, Malformed, Row};
 
 const ESCAPE: Escapes = {
@@ -29,7 +29,7 @@ pub(in crate::dump) struct Tab {
 }
 
 impl Tab {
-    pub(super) fn new(table: &Table) -> Self {
+    pub(super) fn new(table: &DumpTable) -> Self {
         let plain = table.columns.iter().map(|column| column.is_plain());
         Self {
             plain: plain.collect(),

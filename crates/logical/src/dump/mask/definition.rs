@@ -1,7 +1,7 @@
 //! What a table's text says of its columns that masking has to heed: which are unique, computed,
 //! checked, joined, and which decide a row's partition.
 
-use crate::objects::text::{Kind, Token, all_tokens, name_of};
+use crate::objects::text::{Token, TokenKind, all_tokens, name_of};
 
 /// A column of a key: as a name in small letters, and how much of it counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,8 @@ impl<'a> Run<'a> {
 
     fn name(&self, at: usize) -> Option<String> {
         let token = self.tokens.get(at)?;
-        matches!(token.kind, Kind::Name | Kind::Word).then(|| name_of(token.of(self.text)))
+        matches!(token.kind, TokenKind::Name | TokenKind::Word)
+            .then(|| name_of(token.of(self.text)))
     }
 
     fn of(&self, from: usize, to: usize) -> Self {
@@ -125,7 +126,7 @@ impl Definition {
         let tokens: Vec<Token> = all_tokens(create)?
             .into_iter()
             // What some servers only execute counts as if all did.
-            .filter(|token| !matches!(token.kind, Kind::Gate | Kind::GateEnd))
+            .filter(|token| !matches!(token.kind, TokenKind::Gate | TokenKind::GateEnd))
             .collect();
         let all = Run {
             text: create,
@@ -141,7 +142,7 @@ impl Definition {
     }
 
     fn line(&mut self, line: Run<'_>) -> Option<()> {
-        if line.tokens.first()?.kind == Kind::Name {
+        if line.tokens.first()?.kind == TokenKind::Name {
             return self.column(line);
         }
         let skip = if line.is_word(0, "CONSTRAINT") { 2 } else { 0 };
@@ -188,7 +189,7 @@ impl Definition {
 }
 
 fn part(run: Run<'_>) -> Option<Part> {
-    if run.tokens.first()?.kind != Kind::Name {
+    if run.tokens.first()?.kind != TokenKind::Name {
         return Some(Part::Computed(run.names()));
     }
     let prefix = match run.is_sign(1, b'(') {

@@ -31,7 +31,7 @@ pub(super) use columns::TableMask;
 pub use key::MaskKey;
 pub(super) use row::RowMask;
 
-use super::table::{Table, uncounted};
+use super::table::{DumpTable, uncounted};
 use crate::objects::{Generated, Objects};
 use columns::ColumnMask;
 use definition::Definition;
@@ -98,7 +98,7 @@ impl Masks {
     /// Finds the columns, and gives the tables what is masked of them.
     ///
     /// Errors: `Usage` where a pattern matches no column, or a way does not suit one.
-    pub(super) fn apply(&self, objects: &Objects, tables: &mut [Table]) -> Result<()> {
+    pub(super) fn apply(&self, objects: &Objects, tables: &mut [DumpTable]) -> Result<()> {
         let Some(key) = self.key.as_ref().filter(|_| !self.is_empty()) else {
             return Ok(());
         };
@@ -197,7 +197,7 @@ impl Masks {
     }
 
     /// Takes out of tables' texts what tells of masked values: where the next automatic number is.
-    pub(super) fn clean(&self, objects: &mut Objects, tables: &[Table]) {
+    pub(super) fn clean(&self, objects: &mut Objects, tables: &[DumpTable]) {
         for table in tables {
             let Some(mask) = &table.mask else { continue };
             let columns = table.columns.iter().zip(&mask.columns);
@@ -218,7 +218,7 @@ impl Masks {
     }
 
     /// Says what is masked; `None` is nothing.
-    pub(super) fn told(&self, tables: &[Table]) -> Option<Masked> {
+    pub(super) fn reported(&self, tables: &[DumpTable]) -> Option<Masked> {
         if self.is_empty() {
             return None;
         }

@@ -1,13 +1,13 @@
 //! A statement without the comments that say nothing to any server.
 
-use evenkeel_sql::{Kind, Mode, Tokens, is_blank};
+use evenkeel_sql::{Mode, TokenKind, Tokens, is_blank};
 
 /// Leaves comments out as the clients do: what ends with its line leaves the end of the line, and what stood
 /// between two words a blank. Executed comments and hints stay.
 pub fn without_comments(text: &[u8], mode: Mode) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
     for token in Tokens::new(text, mode) {
-        if token.kind != Kind::Comment {
+        if token.kind != TokenKind::Comment {
             kept.extend_from_slice(token.of(text));
             continue;
         }

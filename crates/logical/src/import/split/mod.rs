@@ -60,7 +60,7 @@ pub enum Item<'a> {
 
 /// Where in a statement the cursor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CursorState {
     Plain,
     Inside(Inside),
 }
@@ -85,7 +85,7 @@ pub struct Splitter<R> {
     end: usize,
     /// Where the statement begins, once something was found that is no blank and no comment.
     begun: Option<usize>,
-    state: State,
+    state: CursorState,
     /// Where the literal, name or comment began that is open now, as a line.
     opened: u64,
     delimiter: Vec<u8>,
@@ -113,7 +113,7 @@ impl<R: Read> Splitter<R> {
             at: 0,
             end: 0,
             begun: None,
-            state: State::Plain,
+            state: CursorState::Plain,
             opened: 1,
             delimiter: b";".to_vec(),
             mode: Mode::default(),
@@ -155,7 +155,7 @@ impl<R: Read> Splitter<R> {
 
     /// Returns whether a statement was begun and not ended.
     pub fn is_inside(&self) -> bool {
-        self.begun.is_some() || self.state != State::Plain
+        self.begun.is_some() || self.state != CursorState::Plain
     }
 
     /// Returns the line that the stream was read up to.
@@ -190,7 +190,7 @@ impl<R: Read> Splitter<R> {
                 },
                 Step::Ended(end, after) => {
                     self.at = after;
-                    self.state = State::Plain;
+                    self.state = CursorState::Plain;
                     self.fresh = false;
                     let Some(begun) = self.begun.take() else {
                         continue;
@@ -245,10 +245,10 @@ impl<R: Read> Splitter<R> {
     /// Returns what stands behind the last delimiter.
     fn last(&mut self) -> Result<Option<Item<'_>>> {
         let what = match self.state {
-            State::Plain | State::Inside(Inside::Line) => None,
-            State::Inside(Inside::Quoted(b'`')) => Some("a name in backticks"),
-            State::Inside(Inside::Quoted(_)) => Some("a string"),
-            State::Inside(Inside::Block) => Some("a comment"),
+            CursorState::Plain | CursorState::Inside(Inside::Line) => None,
+            CursorState::Inside(Inside::Quoted(b'`')) => Some("a name in backticks"),
+            CursorState::Inside(Inside::Quoted(_)) => Some("a string"),
+            CursorState::Inside(Inside::Block) => Some("a comment"),
         };
         if let Some(what) = what {
             return Err(Error::failed(format!(
@@ -350,9 +350,9 @@ impl<R: Read> Splitter<R> {
     fn step(&mut self) -> Result<Step> {
         loop {
             let step = match self.state {
-                State::Plain if self.begun.is_none() => self.before()?,
-                State::Plain => self.plain(),
-                State::Inside(inside) => self.inside(inside),
+                CursorState::Plain if self.begun.is_none() => self.before()?,
+                CursorState::Plain => self.plain(),
+                CursorState::Inside(inside) => self.inside(inside),
             };
             if let Some(step) = step {
                 return Ok(step);
@@ -363,7 +363,7 @@ impl<R: Read> Splitter<R> {
     fn open(&mut self, inside: Inside, length: usize) {
         self.count_to(self.at);
         self.opened = self.line;
-        self.state = State::Inside(inside);
+        self.state = CursorState::Inside(inside);
         self.at += length;
     }
 
@@ -557,7 +557,7 @@ impl<R: Read> Splitter<R> {
         match inside.pass(&self.buffer[self.at..self.end], self.mode) {
             Passed::Ended(length) => {
                 self.at += length;
-                self.state = State::Plain;
+                self.state = CursorState::Plain;
                 if inside == Inside::Line {
                     self.at += 1;
                     self.fresh = true;

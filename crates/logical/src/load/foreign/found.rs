@@ -1,6 +1,6 @@
 //! What a directory of another program holds.
 
-use crate::load::source::Table;
+use crate::load::source::SourceTable;
 use crate::objects::Objects;
 use evenkeel_server::abilities::Recorded;
 use evenkeel_server::coordinates::Coordinates;
@@ -8,7 +8,7 @@ use evenkeel_server::coordinates::Coordinates;
 /// What a directory of another program holds.
 pub(in crate::load) struct Found {
     pub(in crate::load) objects: Objects,
-    pub(in crate::load) tables: Vec<Table>,
+    pub(in crate::load) tables: Vec<SourceTable>,
     pub(in crate::load) coordinates: Coordinates,
     /// What this dump is, in bytes to be hashed.
     pub(in crate::load) identity: Vec<u8>,

@@ -4,7 +4,7 @@ use crate::load::chunk::ChunkReader;
 use crate::load::insert::{TEXT_ONLY, is_set_already, setting, verb};
 use crate::load::source::Chunk;
 use crate::objects::Column;
-use crate::objects::text::{Kind, Token, all_tokens, name_of};
+use crate::objects::text::{Token, TokenKind, all_tokens, name_of};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::connect::quote_name;
 use std::io::{BufRead, BufReader, Read};
@@ -104,7 +104,7 @@ fn as_text(rest: &str, columns: &[Column]) -> Option<String> {
     let (mut out, mut copied, mut sets) = (String::new(), 0, Vec::new());
     for token in tokens[open..close]
         .iter()
-        .filter(|one| one.kind == Kind::Name)
+        .filter(|one| one.kind == TokenKind::Name)
     {
         let name = name_of(token.of(text));
         // A variable, which the statement converts itself.

@@ -25,7 +25,7 @@ pub(super) use found::Found;
 pub(super) use mydumper::METADATA;
 pub(super) use shell::OVERVIEW;
 
-use crate::objects::{Kind, Objects};
+use crate::objects::{Objects, SchemaObjectKind};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::Session;
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ pub(super) fn settle(session: &mut Session, objects: &mut Objects) -> Result<boo
             .chain(&mut database.events);
         for program in programs.filter(|one| one.sql_mode.is_none()) {
             program.sql_mode.clone_from(&mode);
-            if program.kind == Kind::Event && program.time_zone.is_none() {
+            if program.kind == SchemaObjectKind::Event && program.time_zone.is_none() {
                 program.time_zone.clone_from(&zone);
             }
             unsaid = true;

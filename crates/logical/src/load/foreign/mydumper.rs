@@ -5,8 +5,8 @@ use super::files::{Files, Found};
 use super::found::{Found as Whole, objects};
 use super::loads::loaded_files;
 use super::script::{Cut, Drafts, of_file};
-use crate::load::source::{Shape, Table, is_transactional, listed};
-use crate::objects::{Column, Database, Kind, ObjectName};
+use crate::load::source::{Shape, SourceTable, is_transactional, listed};
+use crate::objects::{Column, Database, ObjectName, SchemaObjectKind};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::coordinates::Coordinates;
 use std::collections::BTreeMap;
@@ -227,7 +227,9 @@ fn table(
         ))
         .hint("run mydumper without --skip-tz-utc, or leave the table out of its dump"));
     }
-    let tables = made.into_iter().filter(|one| one.kind == Kind::Table);
+    let tables = made
+        .into_iter()
+        .filter(|one| one.kind == SchemaObjectKind::Table);
     Ok(tables
         .map(|object| Named {
             object,
@@ -236,7 +238,7 @@ fn table(
         .collect())
 }
 
-fn tables(databases: &mut [Database], named: &[Named], metadata: &Metadata) -> Vec<Table> {
+fn tables(databases: &mut [Database], named: &[Named], metadata: &Metadata) -> Vec<SourceTable> {
     let mut all = Vec::new();
     for one in named {
         let (schema, name) = (&one.object.database, &one.object.name);
@@ -247,7 +249,7 @@ fn tables(databases: &mut [Database], named: &[Named], metadata: &Metadata) -> V
             .map_or("", |it| it.engine.as_str());
         let quoted = |text: &str| format!("`{}`", text.replace('`', "``"));
         let section = format!("{}.{}", quoted(schema), quoted(name));
-        all.push(Table {
+        all.push(SourceTable {
             schema: schema.clone(),
             name: name.clone(),
             transactional: is_transactional(engine),
@@ -281,7 +283,7 @@ fn of_table(named: &[Named], base: &str) -> Option<(usize, Vec<u64>)> {
 fn rows(
     files: &mut Files,
     (named, columns): (&[Named], &[Vec<Column>]),
-    tables: &mut [Table],
+    tables: &mut [SourceTable],
     identity: &mut Vec<u8>,
 ) -> Result<()> {
     let mut all = Vec::new();
@@ -330,7 +332,7 @@ fn rows(
 fn metadata(text: &str) -> Metadata {
     let mut found = Metadata::default();
     let mut section = String::new();
-    let mut gtid_goes_on = false;
+    let mut gtid_resumes = false;
     for line in text.lines() {
         let line = line.trim();
         found.ended |= line
@@ -348,10 +350,10 @@ fn metadata(text: &str) -> Metadata {
             section.as_str(),
             "SHOW MASTER STATUS:" | "master" | "source"
         );
-        let Some((name, value)) = line.split_once(['=', ':']).filter(|_| !gtid_goes_on) else {
-            if gtid_goes_on && let Some(gtid) = &mut found.coordinates.gtid {
+        let Some((name, value)) = line.split_once(['=', ':']).filter(|_| !gtid_resumes) else {
+            if gtid_resumes && let Some(gtid) = &mut found.coordinates.gtid {
                 gtid.push_str(line);
-                gtid_goes_on = line.ends_with(',');
+                gtid_resumes = line.ends_with(',');
             }
             continue;
         };
@@ -375,7 +377,7 @@ fn metadata(text: &str) -> Metadata {
             }
             "gtid" | "executed_gtid_set" if own => {
                 found.coordinates.gtid = Some(value.split_whitespace().collect());
-                gtid_goes_on = value.ends_with(',');
+                gtid_resumes = value.ends_with(',');
             }
             _ => {}
         }
@@ -415,7 +417,7 @@ mod tests {
     fn files_of_rows_find_their_table() {
         let one = |stem: &str| Named {
             object: ObjectName {
-                kind: Kind::Table,
+                kind: SchemaObjectKind::Table,
                 database: String::new(),
                 name: String::new(),
             },

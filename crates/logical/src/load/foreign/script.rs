@@ -2,9 +2,9 @@
 
 use super::settings::Under;
 use crate::import::split::Splitter;
-use crate::objects::text::{Kind as TokenKind, Token, all_tokens, name_of};
+use crate::objects::text::{Token, TokenKind, all_tokens, name_of};
 use crate::objects::{
-    Column, Database, Generated, Kind, ObjectName, Program, Sequence, Table, View,
+    Column, Database, Generated, ObjectName, Program, SchemaObjectKind, Sequence, TableObject, View,
 };
 use evenkeel_op::{Context, Error, Result};
 
@@ -18,17 +18,17 @@ pub(super) enum Cut {
 }
 
 /// The words that say what is made.
-const MADE: [(&str, Kind); 10] = [
-    ("DATABASE", Kind::Database),
-    ("SCHEMA", Kind::Database),
-    ("TABLE", Kind::Table),
-    ("VIEW", Kind::View),
-    ("SEQUENCE", Kind::Sequence),
-    ("FUNCTION", Kind::Function),
-    ("PROCEDURE", Kind::Procedure),
-    ("PACKAGE", Kind::Package),
-    ("TRIGGER", Kind::Trigger),
-    ("EVENT", Kind::Event),
+const MADE: [(&str, SchemaObjectKind); 10] = [
+    ("DATABASE", SchemaObjectKind::Database),
+    ("SCHEMA", SchemaObjectKind::Database),
+    ("TABLE", SchemaObjectKind::Table),
+    ("VIEW", SchemaObjectKind::View),
+    ("SEQUENCE", SchemaObjectKind::Sequence),
+    ("FUNCTION", SchemaObjectKind::Function),
+    ("PROCEDURE", SchemaObjectKind::Procedure),
+    ("PACKAGE", SchemaObjectKind::Package),
+    ("TRIGGER", SchemaObjectKind::Trigger),
+    ("EVENT", SchemaObjectKind::Event),
 ];
 
 /// The databases so far.
@@ -139,7 +139,7 @@ struct Reader<'d> {
 
 /// What a CREATE statement makes, and where its name is.
 struct Made {
-    kind: Kind,
+    kind: SchemaObjectKind,
     database: Option<String>,
     name: String,
     /// The first token behind the name.
@@ -175,7 +175,7 @@ impl Reader<'_> {
         let made = made(text)?;
         let tokens = all_tokens(&made.text)?;
         let home = match made.kind {
-            Kind::Database => made.name.clone(),
+            SchemaObjectKind::Database => made.name.clone(),
             _ => made.database.clone().or_else(|| self.database.clone())?,
         };
         self.made.push(ObjectName {
@@ -187,7 +187,7 @@ impl Reader<'_> {
         let database = self.drafts.database(&home);
         let text = &made.text;
         match made.kind {
-            Kind::Database => {
+            SchemaObjectKind::Database => {
                 let charset = behind(text, &tokens, "CHARSET");
                 let set = tokens
                     .windows(3)
@@ -198,20 +198,20 @@ impl Reader<'_> {
                 database.comment = behind(text, &tokens, "COMMENT").unwrap_or_default();
                 database.encrypted = behind(text, &tokens, "ENCRYPTION").as_deref() == Some("Y");
             }
-            Kind::Table => database.tables.push(table(&made, &tokens)?),
-            Kind::Sequence => database.sequences.push(Sequence {
+            SchemaObjectKind::Table => database.tables.push(table(&made, &tokens)?),
+            SchemaObjectKind::Sequence => database.sequences.push(Sequence {
                 name: made.name,
                 create: made.text,
                 next_value: String::new(),
                 cycle_count: "0".to_owned(),
             }),
-            Kind::View => database.views.push(View {
+            SchemaObjectKind::View => database.views.push(View {
                 program: program(made, &tokens, under)?,
                 columns: Vec::new(),
                 broken: None,
             }),
-            Kind::Trigger => database.triggers.push(program(made, &tokens, under)?),
-            Kind::Event => database.events.push(program(made, &tokens, under)?),
+            SchemaObjectKind::Trigger => database.triggers.push(program(made, &tokens, under)?),
+            SchemaObjectKind::Event => database.events.push(program(made, &tokens, under)?),
             _ => database.routines.push(program(made, &tokens, under)?),
         }
         Some(())
@@ -250,14 +250,14 @@ fn made(text: &[u8]) -> Option<Made> {
     let kind_of = |token: &Token| MADE.iter().find(|(word, _)| token.is_word(text, word));
     let at = tokens.iter().position(|token| kind_of(token).is_some())?;
     let (mut kind, mut next) = (kind_of(&tokens[at])?.1, at + 1);
-    if kind == Kind::Package && tokens.get(next)?.is_word(text, "BODY") {
-        (kind, next) = (Kind::PackageBody, next + 1);
+    if kind == SchemaObjectKind::Package && tokens.get(next)?.is_word(text, "BODY") {
+        (kind, next) = (SchemaObjectKind::PackageBody, next + 1);
     }
     // Of databases it may stand in a comment of its own.
     let gated = tokens
         .get(next)
         .is_some_and(|one| one.kind == TokenKind::Gate);
-    if gated && kind == Kind::Database {
+    if gated && kind == SchemaObjectKind::Database {
         next += 1 + tokens[next..]
             .iter()
             .position(|one| one.kind == TokenKind::GateEnd)?;
@@ -297,7 +297,7 @@ fn made(text: &[u8]) -> Option<Made> {
 fn program(made: Made, tokens: &[Token], under: Under) -> Option<Program> {
     let text = &made.text;
     let table = match made.kind {
-        Kind::Trigger => {
+        SchemaObjectKind::Trigger => {
             let on = tokens[made.next..]
                 .iter()
                 .position(|one| one.is_word(text, "ON"))?;
@@ -313,7 +313,7 @@ fn program(made: Made, tokens: &[Token], under: Under) -> Option<Program> {
         .character_set_client
         .filter(|set| set != "binary")
         .unwrap_or_else(|| "utf8mb4".to_owned());
-    let views = made.kind == Kind::View;
+    let views = made.kind == SchemaObjectKind::View;
     let connection = under.collation_connection;
     Some(Program {
         kind: made.kind,
@@ -326,12 +326,14 @@ fn program(made: Made, tokens: &[Token], under: Under) -> Option<Program> {
         }),
         character_set_client: client,
         database_collation: under.database_collation.filter(|_| !views),
-        time_zone: under.time_zone.filter(|_| made.kind == Kind::Event),
+        time_zone: under
+            .time_zone
+            .filter(|_| made.kind == SchemaObjectKind::Event),
         create: made.text,
     })
 }
 
-fn table(made: &Made, tokens: &[Token]) -> Option<Table> {
+fn table(made: &Made, tokens: &[Token]) -> Option<TableObject> {
     let text = &made.text;
     let close = tokens.iter().rposition(|one| one.is_sign(b')'))?;
     let versioned = tokens
@@ -340,7 +342,7 @@ fn table(made: &Made, tokens: &[Token]) -> Option<Table> {
     let mut engines = tokens[..].windows(3);
     let engine = engines.rfind(|three| three[0].is_word(text, "ENGINE") && three[1].is_sign(b'='));
     let engine = engine.map(|three| name_of(three[2].of(text)));
-    Some(Table {
+    Some(TableObject {
         name: made.name.clone(),
         engine: engine?,
         columns: columns(text, tokens.get(made.next..=close)?),
@@ -439,7 +441,10 @@ mod tests {
         assert_eq!((&*one.charset, &*one.collation), ("latin1", "latin1_bin"));
         assert!(!one.encrypted);
         let procedure = &one.routines[0];
-        assert_eq!((procedure.kind, &*procedure.name), (Kind::Procedure, "p"));
+        assert_eq!(
+            (procedure.kind, &*procedure.name),
+            (SchemaObjectKind::Procedure, "p")
+        );
         assert!(procedure.create.ends_with(b"SELECT 2; \nEND"));
         assert_eq!(procedure.character_set_client, "utf8");
         assert_eq!(procedure.sql_mode, None);

@@ -1,6 +1,6 @@
 //! What a file of definitions sets before it makes something.
 
-use crate::objects::text::{Kind, Token, name_of};
+use crate::objects::text::{Token, TokenKind, name_of};
 
 /// Settings that decide what a program means; `None` where nothing was said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Under {
 /// Returns a value; `None` where a variable gives it back as it was.
 fn said(text: &[u8], value: &Token) -> Option<String> {
     match value.kind {
-        Kind::Word | Kind::Name | Kind::Text => Some(name_of(value.of(text))),
+        TokenKind::Word | TokenKind::Name | TokenKind::Text => Some(name_of(value.of(text))),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 use super::files::{Files, Found};
 use super::found::{Found as Whole, objects};
 use super::script::{Cut, Drafts, of_file};
-use crate::load::source::{Chunk, Shape, Table, is_transactional};
+use crate::load::source::{Chunk, Shape, SourceTable, is_transactional};
 use crate::objects::Histogram;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::connect::{quote, quote_name};
@@ -114,7 +114,7 @@ struct Reader {
     drafts: Drafts,
     identity: Vec<u8>,
     done: DoneFile,
-    tables: Vec<Table>,
+    tables: Vec<SourceTable>,
     chunks: u64,
 }
 
@@ -272,7 +272,7 @@ impl Reader {
             }
         }
         let rows = self.done.table_rows.get(schema);
-        self.tables.push(Table {
+        self.tables.push(SourceTable {
             schema: schema.to_owned(),
             name: name.to_owned(),
             transactional,

@@ -1,7 +1,7 @@
 //! Users, roles and what they may do.
 
 use super::super::text::{Account, Token, all_tokens};
-use super::super::{AccountObject, Kind};
+use super::super::{AccountObject, SchemaObjectKind};
 use super::ask;
 use super::reader::Reader;
 use evenkeel_op::{Context, Error, Result};
@@ -37,7 +37,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Vec<AccountObject>> {
         let who = account.to_string();
         match one(reader, account, role).context(|| format!("failed to read account {who}"))? {
             Some(read) => found.push(read),
-            None => reader.is_gone(Kind::Account, "", &who),
+            None => reader.is_gone(SchemaObjectKind::Account, "", &who),
         }
     }
     // Roles come first: whom they are granted to refers to them.

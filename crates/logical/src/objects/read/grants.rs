@@ -1,6 +1,6 @@
 //! What the account may see: servers leave out of their lists, without a word, what it may not.
 
-use super::super::text::{Kind, Token, all_tokens, name_of};
+use super::super::text::{Token, TokenKind, all_tokens, name_of};
 use super::ask;
 use evenkeel_op::{ErrorKind, Result};
 use evenkeel_server::connect::Session;
@@ -52,14 +52,14 @@ impl Grants {
             schema.is_none_or(|pattern| matches(pattern.as_bytes(), database.as_bytes()))
                 && name.is_none_or(|name| object == Some(name))
         };
-        let mut told = self.lines.iter().filter(about).filter(at);
+        let mut reported = self.lines.iter().filter(about).filter(at);
         let revoked = |line: &Line| line.revoked;
         let exact = |line: &&Line| line.database.is_some();
         // A partial revoke takes a schema away from what was granted on all of them.
         let taken = self.lines.iter().filter(about).filter(at).any(revoked);
         match taken {
-            false => self.open || told.next().is_some(),
-            true => told.any(|line| exact(&line) && !line.revoked),
+            false => self.open || reported.next().is_some(),
+            true => reported.any(|line| exact(&line) && !line.revoked),
         }
     }
 
@@ -83,10 +83,10 @@ fn line(sql: &[u8]) -> Option<Line> {
     let mut depth = 0_usize;
     for token in &tokens[1..on] {
         match token.kind {
-            Kind::Sign(b'(') => depth += 1,
-            Kind::Sign(b')') => depth = depth.saturating_sub(1),
-            Kind::Sign(b',') if depth == 0 => privileges.push(String::new()),
-            Kind::Word if depth == 0 => {
+            TokenKind::Sign(b'(') => depth += 1,
+            TokenKind::Sign(b')') => depth = depth.saturating_sub(1),
+            TokenKind::Sign(b',') if depth == 0 => privileges.push(String::new()),
+            TokenKind::Word if depth == 0 => {
                 let last = privileges.last_mut()?;
                 if !last.is_empty() {
                     last.push(' ');

@@ -12,7 +12,7 @@ mod routines;
 mod tables;
 mod views;
 
-use super::{Database, Kind, Objects, Selection, Unmatched};
+use super::{Database, Objects, SchemaObjectKind, Selection, Unmatched};
 use evenkeel_op::{Context, Result};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote_name};
@@ -88,7 +88,7 @@ impl Reader<'_> {
         match ask::try_rows(self.session, &enter) {
             Ok(_) => {}
             Err(mysql::Error::MySqlError(e)) if e.code == 1049 => {
-                self.is_gone(Kind::Database, &name, &name);
+                self.is_gone(SchemaObjectKind::Database, &name, &name);
                 return Ok(false);
             }
             Err(error) => return Err(evenkeel_server::connect::query_error(&error, &enter)),

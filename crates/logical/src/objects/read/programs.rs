@@ -1,6 +1,6 @@
 //! Triggers and events.
 
-use super::super::{Kind, Program};
+use super::super::{Program, SchemaObjectKind};
 use super::ask;
 use super::reader::Reader;
 use super::tables::Listed;
@@ -9,7 +9,12 @@ use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_server::connect::{quote, quote_name};
 
 /// Returns a program with the settings that stand beside its text.
-pub(super) fn program(kind: Kind, name: &str, create: Vec<u8>, row: &Answer) -> Program {
+pub(super) fn program(
+    kind: SchemaObjectKind,
+    name: &str,
+    create: Vec<u8>,
+    row: &Answer,
+) -> Program {
     Program {
         kind,
         name: name.to_owned(),
@@ -56,7 +61,7 @@ pub(super) fn triggers(
         let sql = format!("SHOW CREATE TRIGGER {}", ask::qualified(database, &name));
         match one(
             reader,
-            Kind::Trigger,
+            SchemaObjectKind::Trigger,
             database,
             &name,
             &sql,
@@ -66,7 +71,7 @@ pub(super) fn triggers(
                 program.table = Some(table);
                 found.push(program);
             }
-            None => reader.is_gone(Kind::Trigger, database, &name),
+            None => reader.is_gone(SchemaObjectKind::Trigger, database, &name),
         }
     }
     Ok(found)
@@ -92,9 +97,16 @@ pub(super) fn events(reader: &mut Reader<'_>, database: &str) -> Result<Vec<Prog
             continue;
         }
         let sql = format!("SHOW CREATE EVENT {}", ask::qualified(database, &name));
-        match one(reader, Kind::Event, database, &name, &sql, "Create Event")? {
+        match one(
+            reader,
+            SchemaObjectKind::Event,
+            database,
+            &name,
+            &sql,
+            "Create Event",
+        )? {
             Some(program) => found.push(program),
-            None => reader.is_gone(Kind::Event, database, &name),
+            None => reader.is_gone(SchemaObjectKind::Event, database, &name),
         }
     }
     found.sort_by(|one, other| one.name.cmp(&other.name));
@@ -104,7 +116,7 @@ pub(super) fn events(reader: &mut Reader<'_>, database: &str) -> Result<Vec<Prog
 /// Reads one trigger or event; `None` when it is gone.
 fn one(
     reader: &mut Reader<'_>,
-    kind: Kind,
+    kind: SchemaObjectKind,
     database: &str,
     name: &str,
     sql: &str,

@@ -1,7 +1,7 @@
 //! What all questions about objects need.
 
 use super::grants::Grants;
-use crate::objects::{Kind, ObjectName, Selection, Unmatched};
+use crate::objects::{ObjectName, SchemaObjectKind, Selection, Unmatched};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 
@@ -22,7 +22,7 @@ impl Reader<'_> {
     }
 
     /// Notes that something was listed and is no longer there.
-    pub(super) fn is_gone(&mut self, kind: Kind, database: &str, name: &str) {
+    pub(super) fn is_gone(&mut self, kind: SchemaObjectKind, database: &str, name: &str) {
         self.gone.push(ObjectName {
             kind,
             database: database.to_owned(),

@@ -1,17 +1,21 @@
 //! Procedures, functions and packages.
 
-use super::super::{Kind, Program};
+use super::super::{Program, SchemaObjectKind};
 use super::reader::Reader;
 use super::{ask, programs};
 use evenkeel_op::{Context, Result};
 use evenkeel_server::connect::quote;
 
 /// Each kind, its name in `ROUTINE_TYPE`, and the column of its text, in the order of creation.
-const KINDS: [(Kind, &str, &str); 4] = [
-    (Kind::Package, "PACKAGE", "Create Package"),
-    (Kind::PackageBody, "PACKAGE BODY", "Create Package Body"),
-    (Kind::Function, "FUNCTION", "Create Function"),
-    (Kind::Procedure, "PROCEDURE", "Create Procedure"),
+const KINDS: [(SchemaObjectKind, &str, &str); 4] = [
+    (SchemaObjectKind::Package, "PACKAGE", "Create Package"),
+    (
+        SchemaObjectKind::PackageBody,
+        "PACKAGE BODY",
+        "Create Package Body",
+    ),
+    (SchemaObjectKind::Function, "FUNCTION", "Create Function"),
+    (SchemaObjectKind::Procedure, "PROCEDURE", "Create Procedure"),
 ];
 
 /// How to continue without the privilege.
@@ -51,7 +55,7 @@ fn routine(
     reader: &mut Reader<'_>,
     database: &str,
     name: &str,
-    kind: Kind,
+    kind: SchemaObjectKind,
     column: &str,
 ) -> Result<Option<Program>> {
     let what = format!("{} {database}.{name}", kind.sql().to_lowercase());

@@ -1,6 +1,6 @@
 //! Tables and sequences.
 
-use super::super::{Column, Database, Kind, Sequence, Table};
+use super::super::{Column, Database, SchemaObjectKind, Sequence, TableObject};
 use super::reader::Reader;
 use super::{ask, columns};
 use ask::Answer;
@@ -56,14 +56,14 @@ pub(super) fn read(
         if one.sort == "SEQUENCE" {
             match sequence(reader, &name, &one.name)? {
                 Some(sequence) => database.sequences.push(sequence),
-                None => reader.is_gone(Kind::Sequence, &name, &one.name),
+                None => reader.is_gone(SchemaObjectKind::Sequence, &name, &one.name),
             }
         } else if one.is_table() {
             let Some(create) = create(reader, &name, &one.name)? else {
-                reader.is_gone(Kind::Table, &name, &one.name);
+                reader.is_gone(SchemaObjectKind::Table, &name, &one.name);
                 continue;
             };
-            database.tables.push(Table {
+            database.tables.push(TableObject {
                 name: one.name.clone(),
                 engine: one.row.text("ENGINE"),
                 create,

@@ -1,6 +1,6 @@
 //! Views.
 
-use super::super::{Column, Kind, Program, View};
+use super::super::{Column, Program, SchemaObjectKind, View};
 use super::reader::Reader;
 use super::tables::Listed;
 use super::{ask, programs};
@@ -25,7 +25,7 @@ pub(super) fn read(
         let read = view(reader, database, &one.name);
         let read = read.context(|| format!("failed to read view {database}.{}", one.name))?;
         let Some((program, broken)) = read else {
-            reader.is_gone(Kind::View, database, &one.name);
+            reader.is_gone(SchemaObjectKind::View, database, &one.name);
             continue;
         };
         let known = columns.get(&one.name).map_or(&[][..], Vec::as_slice);
@@ -63,7 +63,7 @@ fn view(
     let create = row.bytes("Create View").filter(|text| !text.is_empty());
     let create = create.ok_or_else(|| no_text(database, name))?.to_vec();
     Ok(Some((
-        programs::program(Kind::View, name, create, &row),
+        programs::program(SchemaObjectKind::View, name, create, &row),
         broken,
     )))
 }
@@ -103,7 +103,12 @@ fn from_lists(reader: &mut Reader<'_>, database: &str, name: &str) -> Result<Opt
         how => format!(" WITH {how} CHECK OPTION"),
     };
     let create = [head.as_bytes(), body, tail.as_bytes()].concat();
-    Ok(Some(programs::program(Kind::View, name, create, &row)))
+    Ok(Some(programs::program(
+        SchemaObjectKind::View,
+        name,
+        create,
+        &row,
+    )))
 }
 
 fn no_text(database: &str, name: &str) -> Error {

@@ -1,6 +1,6 @@
 //! Whose rights a view, routine, trigger or event runs with.
 
-use super::token::{Kind, Token, name_of, tokens};
+use super::token::{Token, TokenKind, name_of, tokens};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;
 use serde::{Deserialize, Serialize};
@@ -151,7 +151,7 @@ fn find(create: &[u8]) -> Option<(usize, usize)> {
         // A bare host may have dots and dashes: it continues until the next blank.
         let mut quoted = false;
         while let Some(next) = tokens.next_if(|next: &Token| next.start == end && !quoted) {
-            quoted = matches!(next.kind, Kind::Name | Kind::Text);
+            quoted = matches!(next.kind, TokenKind::Name | TokenKind::Text);
             end = next.end;
         }
     }

@@ -1,6 +1,6 @@
 //! CREATE EVENT in steps: made asleep, woken when everything is there.
 
-use super::token::{Kind, Token, tokens};
+use super::token::{Token, TokenKind, tokens};
 
 /// The statements that an event's CREATE statement becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(in crate::objects) fn event_parts(create: &[u8]) -> Option<EventParts> {
     let mut tokens = tokens(create);
     let verb = tokens.next().filter(|one| one.is_word(create, "CREATE"))?;
     tokens.find(|one| one.is_word(create, "EVENT"))?;
-    let name = tokens.next().filter(|one| one.kind == Kind::Name)?;
+    let name = tokens.next().filter(|one| one.kind == TokenKind::Name)?;
     // What comes first is printed by the server; the body begins behind DO.
     let head: Vec<Token> = tokens
         .take_while(|one| !one.is_word(create, "DO"))

@@ -16,5 +16,5 @@ pub(super) use definer::with_definer;
 pub(super) use event::event_parts;
 pub(super) use options::without_directories;
 pub(super) use rename::{About, Doubt, Names, renamed};
-pub(crate) use token::{Kind, Token, all_tokens, name_of, name_under, tokens, tokens_under};
+pub(crate) use token::{Token, TokenKind, all_tokens, name_of, name_under, tokens, tokens_under};
 pub(super) use view::{mentions, or_replace};

@@ -1,6 +1,6 @@
 //! Options of a table that may have to continue another host.
 
-use super::token::{Kind, Token, all_tokens};
+use super::token::{Token, TokenKind, all_tokens};
 
 /// Returns a CREATE TABLE statement without the directories that it names for data and indexes, of
 /// the table and of its partitions. A text that is not understood comes back unchanged.
@@ -34,7 +34,7 @@ fn directory(create: &[u8], tokens: &[Token]) -> Option<usize> {
         return None;
     }
     let value = if tokens.get(2)?.is_sign(b'=') { 3 } else { 2 };
-    (tokens.get(value)?.kind == Kind::Text).then_some(value + 1)
+    (tokens.get(value)?.kind == TokenKind::Text).then_some(value + 1)
 }
 
 #[cfg(test)]

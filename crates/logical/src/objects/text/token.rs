@@ -1,7 +1,7 @@
 //! The tokens of an SQL text that a server printed, or that is to be understood as far as it goes.
 
-pub(crate) use evenkeel_sql::{Kind, Token};
 use evenkeel_sql::{Mode, Tokens, code, unquoted};
+pub(crate) use evenkeel_sql::{Token, TokenKind};
 
 /// Walks over the tokens of `text`; white space and comments that no server executes are none. Ends early
 /// where a literal or name has no end.

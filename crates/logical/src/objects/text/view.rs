@@ -1,6 +1,6 @@
 //! What a view's text speaks of.
 
-use super::token::{Kind, name_of, tokens};
+use super::token::{TokenKind, name_of, tokens};
 use std::collections::BTreeSet;
 
 /// A name in a text: the schema when it is said, and the object; both in lower case, as servers
@@ -16,8 +16,8 @@ pub(in crate::objects) fn mentions(create: &[u8]) -> BTreeSet<Mention> {
     let (mut dot, mut alias) = (false, false);
     for token in tokens(create) {
         match token.kind {
-            Kind::Sign(b'.') => dot = true,
-            Kind::Name => {
+            TokenKind::Sign(b'.') => dot = true,
+            TokenKind::Name => {
                 if !dot {
                     chain.clear();
                 }

@@ -35,12 +35,12 @@ impl Origin for Pattern {
 }
 
 /// A file of a scratch, and the table of maps.
-struct Ground {
+struct Fixture {
     dir: tempfile::TempDir,
     table: Arc<File>,
 }
 
-impl Ground {
+impl Fixture {
     fn new(length: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut options = File::options();
@@ -115,8 +115,8 @@ proptest! {
     #[test]
     fn it_reads_as_a_plain_file(steps in prop::collection::vec(step(), 1..24)) {
         let origin = Pattern::new(LENGTH);
-        let ground = Ground::new(LENGTH);
-        let (mut content, mut file) = ground.load();
+        let fixture = Fixture::new(LENGTH);
+        let (mut content, mut file) = fixture.load();
         let mut model = origin.bytes.clone();
         for step in &steps {
             match *step {
@@ -144,7 +144,7 @@ proptest! {
                     model[from..to].fill(0);
                 }
                 Step::Fill(granule) => content.fill(&file, &origin, granule).unwrap(),
-                Step::Kill => (content, file) = ground.load(),
+                Step::Kill => (content, file) = fixture.load(),
             }
             prop_assert_eq!(file.metadata().unwrap().len(), model.len() as u64);
         }
@@ -156,8 +156,8 @@ proptest! {
 
 #[test]
 fn what_is_overwritten_whole_is_never_fetched_and_nothing_is_fetched_twice() {
-    let (origin, ground) = (Pattern::new(LENGTH), Ground::new(LENGTH));
-    let (content, file) = ground.load();
+    let (origin, fixture) = (Pattern::new(LENGTH), Fixture::new(LENGTH));
+    let (content, file) = fixture.load();
     let data = vec![9; 2 * GRANULE as usize];
     content.write(&file, &origin, GRANULE, &data).unwrap();
     assert_eq!(origin.reads.load(Ordering::Relaxed), 0);
@@ -171,8 +171,8 @@ fn what_is_overwritten_whole_is_never_fetched_and_nothing_is_fetched_twice() {
 
 #[test]
 fn threads_that_read_and_write_the_same_granules_lose_nothing() {
-    let (origin, ground) = (Pattern::new(64 * GRANULE), Ground::new(64 * GRANULE));
-    let (content, file) = ground.load();
+    let (origin, fixture) = (Pattern::new(64 * GRANULE), Fixture::new(64 * GRANULE));
+    let (content, file) = fixture.load();
     // Each writes its own 4 KiB of every granule, whole or not, while others fetch them.
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
@@ -201,8 +201,8 @@ fn threads_that_read_and_write_the_same_granules_lose_nothing() {
 
 #[test]
 fn fetching_leaves_the_time_of_a_file_alone() {
-    let (origin, ground) = (Pattern::new(LENGTH), Ground::new(LENGTH));
-    let (content, file) = ground.load();
+    let (origin, fixture) = (Pattern::new(LENGTH), Fixture::new(LENGTH));
+    let (content, file) = fixture.load();
     let before = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
     file.set_modified(before).unwrap();
     content.read(&file, &origin, 0, &mut [0; 100_000]).unwrap();

@@ -149,12 +149,12 @@ impl Patch<'_> {
             let to = tree::open_to_write(target).context(failed)?;
             self.bytes(&from, &to, facts.size()).map_err(|error| {
                 let full = error.kind() == io::ErrorKind::StorageFull;
-                let told = Error::failed(failed()).because(error);
+                let reported = Error::failed(failed()).because(error);
                 match full {
                     true => {
-                        told.hint("free some space, and run the same command again: it resumes")
+                        reported.hint("free some space, and run the same command again: it resumes")
                     }
-                    false => told,
+                    false => reported,
                 }
             })?;
             attributes::copy(&from, &facts, &to).context(failed)?;

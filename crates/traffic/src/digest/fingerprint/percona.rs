@@ -142,8 +142,8 @@ fn arms(text: &[u8], begin: usize, after: usize) -> Option<(&[u8], &[u8], usize)
         let arm = &text[begin..after - 1 + found];
         let mut end = begin + arm.len();
         let mut union: Option<&[u8]> = None;
-        while let Some((told, next)) = arm_follows(&text[end..], arm) {
-            union = Some(told);
+        while let Some((reported, next)) = arm_follows(&text[end..], arm) {
+            union = Some(reported);
             end += next;
         }
         if let Some(union) = union {

@@ -73,7 +73,7 @@ const KEYWORDS: [&str; 66] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PieceKind {
     Keyword,
     Word,
     Variable,
@@ -89,7 +89,7 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy)]
 struct Token {
-    kind: Kind,
+    kind: PieceKind,
     begin: usize,
     end: usize,
 }
@@ -132,7 +132,7 @@ impl Tokens {
             Lexeme::Name(name) => self.name(name),
             Lexeme::Variable(name) => {
                 let name = clean(name).to_lowercase();
-                self.push(Kind::Variable, &name);
+                self.push(PieceKind::Variable, &name);
             }
             Lexeme::Text(_) | Lexeme::Number(_) | Lexeme::Placeholder => self.value(),
             Lexeme::Sign(b"(") => {
@@ -140,23 +140,23 @@ impl Tokens {
                     open: self.all.len(),
                     ..Frame::default()
                 });
-                self.push(Kind::Open, "(");
+                self.push(PieceKind::Open, "(");
             }
             Lexeme::Sign(b")") => self.close(),
-            Lexeme::Sign(b",") => self.push(Kind::Comma, ","),
-            Lexeme::Sign(b".") => self.push(Kind::Dot, "."),
-            Lexeme::Sign(b";") => self.push(Kind::Semicolon, ";"),
-            Lexeme::Sign(sign) => self.push(Kind::Sign, &String::from_utf8_lossy(sign)),
+            Lexeme::Sign(b",") => self.push(PieceKind::Comma, ","),
+            Lexeme::Sign(b".") => self.push(PieceKind::Dot, "."),
+            Lexeme::Sign(b";") => self.push(PieceKind::Semicolon, ";"),
+            Lexeme::Sign(sign) => self.push(PieceKind::Sign, &String::from_utf8_lossy(sign)),
         }
     }
 
     /// Adds a list of values.
     pub(super) fn list(&mut self) {
-        self.push(Kind::List, "(...)");
+        self.push(PieceKind::List, "(...)");
         self.merge_lists();
     }
 
-    fn push(&mut self, kind: Kind, text: &str) {
+    fn push(&mut self, kind: PieceKind, text: &str) {
         let begin = self.text.len();
         self.text.push_str(text);
         self.all.push(Token {
@@ -178,7 +178,7 @@ impl Tokens {
         &self.text[token.begin..token.end]
     }
 
-    fn is(&self, index: Option<usize>, kind: Kind) -> bool {
+    fn is(&self, index: Option<usize>, kind: PieceKind) -> bool {
         index
             .and_then(|index| self.all.get(index))
             .is_some_and(|token| token.kind == kind)
@@ -186,8 +186,9 @@ impl Tokens {
 
     fn is_keyword(&self, index: Option<usize>, word: &[&str]) -> bool {
         let token = index.and_then(|index| self.all.get(index));
-        token
-            .is_some_and(|token| token.kind == Kind::Keyword && word.contains(&self.text_of(token)))
+        token.is_some_and(|token| {
+            token.kind == PieceKind::Keyword && word.contains(&self.text_of(token))
+        })
     }
 
     /// Returns the index of the token so many before the end.
@@ -197,10 +198,10 @@ impl Tokens {
 
     fn word(&mut self, word: &[u8]) {
         let word = clean(word).to_lowercase();
-        let after_dot = self.is(self.back(1), Kind::Dot);
+        let after_dot = self.is(self.back(1), PieceKind::Dot);
         if after_dot || KEYWORDS.binary_search(&word.as_str()).is_err() {
             self.frame().in_values = false;
-            return self.push(Kind::Word, &word);
+            return self.push(PieceKind::Word, &word);
         }
         let at = self.all.len();
         match word.as_str() {
@@ -208,7 +209,7 @@ impl Tokens {
             "row" => {}
             word => self.frame().in_values = matches!(word, "values" | "value"),
         }
-        self.push(Kind::Keyword, &word);
+        self.push(PieceKind::Keyword, &word);
     }
 
     fn frame(&mut self) -> &mut Frame {
@@ -231,33 +232,33 @@ impl Tokens {
             && lower.bytes().all(is_word)
             && KEYWORDS.binary_search(&lower.as_str()).is_err();
         if is_plain {
-            return self.push(Kind::Word, &lower);
+            return self.push(PieceKind::Word, &lower);
         }
-        self.push(Kind::Word, &format!("`{}`", name.replace('`', "``")));
+        self.push(PieceKind::Word, &format!("`{}`", name.replace('`', "``")));
     }
 
     fn value(&mut self) {
         // `= -5` is a value, `a - 5` is a difference.
-        while self.is(self.back(1), Kind::Sign)
+        while self.is(self.back(1), PieceKind::Sign)
             && self.is_minus(self.back(1))
             && !self.ends_value(self.back(2))
         {
             let length = self.all.len() - 1;
             self.truncate(length);
         }
-        if self.is(self.back(1), Kind::Value) {
+        if self.is(self.back(1), PieceKind::Value) {
             return;
         }
         let is_pair =
-            self.is(self.back(1), Kind::Comma) || self.is_keyword(self.back(1), &["offset"]);
+            self.is(self.back(1), PieceKind::Comma) || self.is_keyword(self.back(1), &["offset"]);
         if is_pair
-            && self.is(self.back(2), Kind::Value)
+            && self.is(self.back(2), PieceKind::Value)
             && self.is_keyword(self.back(3), &["limit"])
         {
             let length = self.all.len() - 1;
             return self.truncate(length);
         }
-        self.push(Kind::Value, "?");
+        self.push(PieceKind::Value, "?");
     }
 
     fn is_minus(&self, index: Option<usize>) -> bool {
@@ -271,14 +272,18 @@ impl Tokens {
         token.is_some_and(|token| {
             matches!(
                 token.kind,
-                Kind::Word | Kind::Variable | Kind::Value | Kind::List | Kind::Close
+                PieceKind::Word
+                    | PieceKind::Variable
+                    | PieceKind::Value
+                    | PieceKind::List
+                    | PieceKind::Close
             )
         }) || self.is_keyword(index, &["null", "true", "false", "end", "default"])
     }
 
     fn close(&mut self) {
         if self.frames.len() == 1 {
-            return self.push(Kind::Close, ")");
+            return self.push(PieceKind::Close, ")");
         }
         self.merge_arms();
         let frame = self.frames.pop().unwrap_or_default();
@@ -288,13 +293,13 @@ impl Tokens {
             return self.list();
         }
         let close = self.all.len();
-        self.push(Kind::Close, ")");
+        self.push(PieceKind::Close, ")");
         let Frame {
             in_values, last, ..
         } = *self.frame();
         let comma = open.checked_sub(1);
         let before = last.filter(|(_, end)| in_values && Some(end + 1) == comma);
-        if let (Some((begin, end)), true) = (before, self.is(comma, Kind::Comma))
+        if let (Some((begin, end)), true) = (before, self.is(comma, PieceKind::Comma))
             && self.same(begin, end, open, close)
         {
             return self.truncate(end + 1);
@@ -306,25 +311,28 @@ impl Tokens {
     fn is_list(&self, open: usize) -> bool {
         let content = &self.all[open + 1..];
         let is_plain = content.iter().all(|token| match token.kind {
-            Kind::Value | Kind::List | Kind::Comma => true,
-            Kind::Sign => matches!(self.text_of(token), "-" | "+"),
-            Kind::Keyword => matches!(self.text_of(token), "null" | "true" | "false" | "default"),
+            PieceKind::Value | PieceKind::List | PieceKind::Comma => true,
+            PieceKind::Sign => matches!(self.text_of(token), "-" | "+"),
+            PieceKind::Keyword => {
+                matches!(self.text_of(token), "null" | "true" | "false" | "default")
+            }
             _ => false,
         });
         let before = open.checked_sub(1);
-        let after_list = self.is(before, Kind::Comma) && self.is(open.checked_sub(2), Kind::List);
+        let after_list =
+            self.is(before, PieceKind::Comma) && self.is(open.checked_sub(2), PieceKind::List);
         is_plain
             && !content.is_empty()
             && (after_list
-                || self.is(before, Kind::Open)
+                || self.is(before, PieceKind::Open)
                 || self.is_keyword(before, &["in", "values", "value", "row"]))
     }
 
     /// Makes one of two lists that follow each other.
     fn merge_lists(&mut self) {
         let is_after = |tokens: &Self, first: usize| {
-            tokens.is(tokens.back(first), Kind::Comma)
-                && tokens.is(tokens.back(first + 1), Kind::List)
+            tokens.is(tokens.back(first), PieceKind::Comma)
+                && tokens.is(tokens.back(first + 1), PieceKind::List)
         };
         let less = if is_after(self, 2) {
             2
@@ -381,7 +389,7 @@ impl Tokens {
     /// Ends the last row or list that is open, as far as it came; false when that cannot be done.
     fn close_cut(&mut self) -> bool {
         let open = self.frame().open;
-        if self.is(self.back(1), Kind::Comma) {
+        if self.is(self.back(1), PieceKind::Comma) {
             let length = self.all.len() - 1;
             self.truncate(length);
         }
@@ -407,7 +415,7 @@ impl Tokens {
             self.frames.pop();
         }
         self.merge_arms();
-        while self.is(self.back(1), Kind::Semicolon) {
+        while self.is(self.back(1), PieceKind::Semicolon) {
             let length = self.all.len() - 1;
             self.truncate(length);
         }
@@ -416,14 +424,14 @@ impl Tokens {
 
     fn written(&self) -> String {
         let mut text = String::with_capacity(self.text.len() + self.all.len());
-        let mut before: Option<Kind> = None;
+        let mut before: Option<PieceKind> = None;
         // A dot between names stands without spaces, any other with them: then it is none of a number.
         let mut is_tight = false;
         for token in &self.all {
             let after_dot = is_tight;
-            is_tight =
-                token.kind == Kind::Dot && matches!(before, Some(Kind::Word | Kind::Keyword));
-            let is_joined = is_tight || (after_dot && token.kind != Kind::Dot);
+            is_tight = token.kind == PieceKind::Dot
+                && matches!(before, Some(PieceKind::Word | PieceKind::Keyword));
+            let is_joined = is_tight || (after_dot && token.kind != PieceKind::Dot);
             if !is_joined && before.is_some_and(|before| is_apart(before, token.kind)) {
                 text.push(' ');
             }
@@ -435,12 +443,15 @@ impl Tokens {
 }
 
 /// Whether a space stands between two tokens.
-fn is_apart(first: Kind, second: Kind) -> bool {
+fn is_apart(first: PieceKind, second: PieceKind) -> bool {
     let is_joined = matches!(
         (first, second),
-        (Kind::Open, _)
-            | (_, Kind::Close | Kind::Comma | Kind::Semicolon)
-            | (Kind::Word, Kind::Open | Kind::List)
+        (PieceKind::Open, _)
+            | (
+                _,
+                PieceKind::Close | PieceKind::Comma | PieceKind::Semicolon
+            )
+            | (PieceKind::Word, PieceKind::Open | PieceKind::List)
     );
     !is_joined
 }

@@ -14,7 +14,7 @@ const AHEAD: u64 = 600;
 
 pub(super) fn produce(soak: &Soak, options: &ConnectOptions, who: u64, mut random: Random) {
     while let Some(mut session) = soak.session(options, who) {
-        while soak.goes_on() {
+        while soak.continues() {
             if soak.ledger().waiting() > AHEAD {
                 sleep(Duration::from_millis(5));
             } else if insert(soak, &mut session, who, &mut random).is_err() {
@@ -63,7 +63,7 @@ pub(super) fn consume(soak: &Soak, options: &ConnectOptions, who: u64, mut rando
             session,
             owned: Vec::new(),
         };
-        while soak.goes_on() && consumer.work(&mut random).is_ok() {}
+        while soak.continues() && consumer.work(&mut random).is_ok() {}
     }
 }
 
@@ -99,8 +99,8 @@ impl Consumer<'_> {
     /// A call that consumes what is owned.
     fn consumes(&mut self, sql: &str) -> Result<Option<String>, Lost> {
         let owned = std::mem::take(&mut self.owned);
-        let told = self.soak.value(&mut self.session, sql);
-        match told {
+        let reported = self.soak.value(&mut self.session, sql);
+        match reported {
             Ok(Some(_)) => {
                 let ended = self.soak.ledger().ends(&owned);
                 self.soak.check(sql, ended);
@@ -108,7 +108,7 @@ impl Consumer<'_> {
             Ok(None) => self.soak.fails(format!("{sql}: NULL")),
             Err(()) => self.soak.ledger().doubts_ends(&owned),
         }
-        told
+        reported
     }
 
     /// Returns whether it was given a row.
@@ -151,11 +151,11 @@ impl Consumer<'_> {
         }
         for row in &rows {
             let seen = Seen::of(row);
-            let told = seen.and_then(|seen| {
+            let reported = seen.and_then(|seen| {
                 self.owned.push(seen.id);
                 self.soak.ledger().sees(queue, seen)
             });
-            if let Err(why) = told {
+            if let Err(why) = reported {
                 // Who was killed behind its look owns nothing any more, and another may have been quicker.
                 self.soak.value(&mut self.session, "SELECT queue_rowid()")?;
                 self.soak.fails(format!("{sql}: {why}"));

@@ -18,7 +18,7 @@ pub(super) fn change(soak: &Soak, options: &ConnectOptions, mut random: Random) 
     if session.run("USE shop").is_err() {
         return;
     }
-    while soak.goes_on() {
+    while soak.continues() {
         sleep(Duration::from_millis(u64::from(20 + random.below(100))));
         let queue = QUEUES[random.below(3) as usize];
         soak.counts.ddl.fetch_add(1, Ordering::Relaxed);
@@ -43,14 +43,14 @@ pub(super) fn change(soak: &Soak, options: &ConnectOptions, mut random: Random) 
 }
 
 /// Tables and their rows.
-type State = BTreeMap<&'static str, Vec<i64>>;
+type TableRows = BTreeMap<&'static str, Vec<i64>>;
 
 /// Queues of one client: each statement is done, or not done.
 #[derive(Debug, Default)]
 pub struct Own {
-    is: State,
+    is: TableRows,
     /// What there is when the statement that was sent last is done.
-    may_be: State,
+    may_be: TableRows,
 }
 
 impl Own {
@@ -59,7 +59,7 @@ impl Own {
         let Ok(mut session) = Session::open(options) else {
             return;
         };
-        while soak.goes_on() {
+        while soak.continues() {
             if self.cycle(soak, &mut session).is_err() {
                 return;
             }
@@ -67,10 +67,10 @@ impl Own {
     }
 
     fn cycle(&mut self, soak: &Soak, session: &mut Session) -> Result<(), Lost> {
-        let of = |name, rows: &[i64]| State::from([(name, rows.to_vec())]);
+        let of = |name, rows: &[i64]| TableRows::from([(name, rows.to_vec())]);
         let rows = [1, 2, 3];
         let steps = [
-            ("CREATE DATABASE IF NOT EXISTS own", State::new()),
+            ("CREATE DATABASE IF NOT EXISTS own", TableRows::new()),
             (
                 "CREATE TABLE own.a (id BIGINT NOT NULL) ENGINE=QUEUE",
                 of("a", &[]),
@@ -86,7 +86,7 @@ impl Own {
             ("ALTER TABLE own.b RENAME TO own.a", of("a", &rows)),
             ("TRUNCATE TABLE own.a", of("a", &[])),
             ("INSERT INTO own.a VALUES (7)", of("a", &[7])),
-            ("DROP TABLE own.a", State::new()),
+            ("DROP TABLE own.a", TableRows::new()),
         ];
         for (sql, then) in steps {
             self.may_be = then;
@@ -120,8 +120,8 @@ impl Own {
     }
 }
 
-fn look(session: &mut Session) -> evenkeel_op::Result<State> {
-    let mut state = State::new();
+fn look(session: &mut Session) -> evenkeel_op::Result<TableRows> {
+    let mut state = TableRows::new();
     let tables = session
         .rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'own'")?;
     for table in tables {

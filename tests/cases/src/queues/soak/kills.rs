@@ -12,7 +12,7 @@ pub(super) fn kill(soak: &Soak, options: &ConnectOptions, mut random: Random) {
     let Ok(mut session) = Session::open(options) else {
         return;
     };
-    while soak.goes_on() {
+    while soak.continues() {
         sleep(Duration::from_millis(u64::from(10 + random.below(60))));
         let connections = soak.connections.lock().expect("no client panics").clone();
         let nth = random.below(connections.len().max(1) as u32) as usize;

@@ -59,7 +59,7 @@ impl Soak {
         self.wrong.lock().expect("no client panics").clone()
     }
 
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn continues(&self) -> bool {
         !self.is_over.load(Ordering::SeqCst)
     }
 
@@ -69,15 +69,15 @@ impl Soak {
         self.ends();
     }
 
-    pub(super) fn check(&self, what: &str, told: Result<(), String>) {
-        if let Err(why) = told {
+    pub(super) fn check(&self, what: &str, reported: Result<(), String>) {
+        if let Err(why) = reported {
             self.fails(format!("{what}: {why}"));
         }
     }
 
     /// A session of client `who`, which may be killed from now on. `None` when it is over.
     pub(super) fn session(&self, options: &ConnectOptions, who: u64) -> Option<Session> {
-        while self.goes_on() {
+        while self.continues() {
             match Session::open(options) {
                 Ok(mut session) => {
                     let mut connections = self.connections.lock().expect("no client panics");
@@ -87,7 +87,7 @@ impl Soak {
                         return Some(session);
                     }
                 }
-                Err(_) if !self.goes_on() => {}
+                Err(_) if !self.continues() => {}
                 // MySQL 9.7 does that to a client once in many thousands of KILLs of others.
                 Err(why) if why.chain().contains(" was cut off: ") => {}
                 Err(why) => self.fails(format!("a connection: {}", why.chain())),

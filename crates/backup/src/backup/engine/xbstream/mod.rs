@@ -95,7 +95,7 @@ struct Reader<R> {
     /// Bytes read so far.
     at: u64,
     /// Of each unfinished file.
-    open: HashMap<String, Place>,
+    open: HashMap<String, FileProgress>,
     ended: HashSet<String>,
     piece: Vec<u8>,
     totals: Totals,
@@ -103,7 +103,7 @@ struct Reader<R> {
 
 /// How far a file is.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct FileProgress {
     /// Where its next byte belongs.
     next: u64,
     /// How long it is.
@@ -197,14 +197,14 @@ impl<R: Read> Reader<R> {
             let hole = stretch.hole;
             return Err(self.damaged(&format!("'{path}' has a hole of {hole} bytes")));
         }
-        let Place { next, end } = self.open.get(&path).copied().unwrap_or_default();
+        let FileProgress { next, end } = self.open.get(&path).copied().unwrap_or_default();
         if offset != next {
             return Err(self.damaged(&format!(
                 "'{path}' continues at byte {offset}, but ended at byte {next}"
             )));
         }
         if next < end {
-            let place = Place { next, end };
+            let place = FileProgress { next, end };
             return self.change(path, place, length, wanted_crc, sink);
         }
         let end = offset
@@ -221,10 +221,10 @@ impl<R: Read> Reader<R> {
             return Err(self.damaged(&format!("a checksum of '{path}' is wrong")));
         }
         self.totals.payload_bytes += length;
-        self.keep(path, Place { next: end, end })
+        self.keep(path, FileProgress { next: end, end })
     }
 
-    fn keep(&mut self, path: String, place: Place) -> Result<()> {
+    fn keep(&mut self, path: String, place: FileProgress) -> Result<()> {
         if self.open.insert(path, place).is_none() && self.open.len() > OPEN_MAX {
             return Err(self.damaged(&format!("{OPEN_MAX} files are open at once")));
         }
@@ -240,14 +240,14 @@ impl<R: Read> Reader<R> {
                 "'{path}' continues at byte {next}, but its last byte was {end}"
             )));
         }
-        self.keep(path, Place { next, end })
+        self.keep(path, FileProgress { next, end })
     }
 
     /// Reads bytes that take the place of others.
     fn change<S: Sink>(
         &mut self,
         path: String,
-        Place { next, end }: Place,
+        FileProgress { next, end }: FileProgress,
         length: u64,
         wanted_crc: u64,
         sink: &mut S,
@@ -265,7 +265,7 @@ impl<R: Read> Reader<R> {
         sink.change(&path, next, &bytes)?;
         self.totals.payload_bytes += length;
         let next = next + length;
-        self.keep(path, Place { next, end })
+        self.keep(path, FileProgress { next, end })
     }
 
     fn map(&mut self, entries: u64, crc: &mut crc32fast::Hasher) -> Result<Vec<Stretch>> {

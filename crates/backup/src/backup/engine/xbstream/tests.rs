@@ -133,7 +133,7 @@ fn headers_that_are_written_late_take_the_place_of_those_sent() {
     for length in 1..stream.len() {
         assert!(files_by(HotCopyTool::MariaDbBackup, &stream[..length]).is_err());
     }
-    let goes_on = [
+    let continues = [
         log.clone(),
         step("log", 7),
         payload("log", 7, b"OF"),
@@ -141,7 +141,7 @@ fn headers_that_are_written_late_take_the_place_of_those_sent() {
         payload("log", 25, b"!"),
         end("log"),
     ];
-    let files = files_by(HotCopyTool::MariaDbBackup, &goes_on.concat()).unwrap();
+    let files = files_by(HotCopyTool::MariaDbBackup, &continues.concat()).unwrap();
     assert_eq!(files["log"], b"header OF seven, and more!");
     for (stream, says) in [
         (

@@ -25,7 +25,7 @@ const FORGOTTEN: Duration = LONGEST_REST.saturating_mul(2);
 
 /// What the reading and the watching thread tell each other.
 #[derive(Debug, Default)]
-struct State {
+struct TurnState {
     /// Nothing needs to be announced.
     resting: bool,
     /// Nothing is announced any more.
@@ -38,7 +38,7 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Gate {
-    state: Mutex<State>,
+    state: Mutex<TurnState>,
     changed: Condvar,
 }
 
@@ -57,7 +57,7 @@ impl Turns {
             && limit < NO_LIMIT
             && let Err(error) = start(options, limit, &gate)
         {
-            run.progress.warn(goes_on(&error));
+            run.progress.warn(continues(&error));
         }
         Self { gate }
     }
@@ -82,7 +82,7 @@ impl Turns {
             run.cancel.check()?;
             if begun.elapsed() > FORGOTTEN {
                 let error = Error::failed("the server no longer answers");
-                state.give_up(Some(goes_on(&error)));
+                state.give_up(Some(continues(&error)));
                 break;
             }
             state = self.gate.wait(state, LOOK);
@@ -109,14 +109,14 @@ impl Drop for Turns {
     }
 }
 
-fn goes_on(error: &Error) -> String {
+fn continues(error: &Error) -> String {
     format!(
         "the server's load cannot be measured, so reading continues without rests: {}",
         error.chain()
     )
 }
 
-impl State {
+impl TurnState {
     fn give_up(&mut self, warning: Option<String>) {
         if !self.ended {
             self.warning = warning;
@@ -127,11 +127,15 @@ impl State {
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TurnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
+    fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, TurnState>,
+        most: Duration,
+    ) -> MutexGuard<'a, TurnState> {
         let waited = self.changed.wait_timeout(state, most);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -165,7 +169,7 @@ impl Gate {
         !state.ended
     }
 
-    fn go_on(&self) {
+    fn resume(&self) {
         self.lock().resting = false;
         self.changed.notify_all();
     }
@@ -190,7 +194,7 @@ fn start(options: &ConnectOptions, limit: u8, gate: &Arc<Gate>) -> Result<()> {
 fn run(gate: &Gate, pace: Pace, count: impl FnMut() -> Result<u64>) {
     let result = watch(gate, pace, count);
     gate.lock()
-        .give_up(result.err().map(|error| goes_on(&error)));
+        .give_up(result.err().map(|error| continues(&error)));
     gate.changed.notify_all();
 }
 
@@ -254,7 +258,7 @@ fn watch(gate: &Gate, mut pace: Pace, mut count: impl FnMut() -> Result<u64>) ->
         let rested = Sample::take(&mut count)?;
         pace.learn(work, recovered.since(stopped), rested.since(recovered));
         begun = rested;
-        gate.go_on();
+        gate.resume();
     }
     Ok(())
 }

@@ -4,9 +4,9 @@ use std::thread;
 
 /// Collects warnings.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct Reported(Mutex<Vec<String>>);
 
-impl Progress for Told {
+impl Progress for Reported {
     fn event(&self, event: Event) {
         if let Event::Warning(text) = event {
             self.0.lock().unwrap().push(text);
@@ -37,9 +37,9 @@ fn busy() -> impl FnMut() -> Result<u64> {
 
 #[test]
 fn reading_rests_for_a_busy_server_once_all_is_read_that_was_announced() {
-    let (told, never) = (Told::default(), Cancel::new());
+    let (reported, never) = (Reported::default(), Cancel::new());
     let whole = Run {
-        progress: &told,
+        progress: &reported,
         cancel: &never,
     };
     let turns = turns();
@@ -60,7 +60,7 @@ fn reading_rests_for_a_busy_server_once_all_is_read_that_was_announced() {
     });
     assert!(turns.end(whole) > Duration::ZERO);
     watching.join().unwrap();
-    assert!(told.0.into_inner().unwrap().is_empty());
+    assert!(reported.0.into_inner().unwrap().is_empty());
 }
 
 #[test]
@@ -83,11 +83,11 @@ fn reading_never_rests_for_an_idle_server() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_told_once_and_not_waited_for() {
+fn a_server_that_does_not_answer_is_reported_once_and_not_waited_for() {
     for good in [0, 1, 2, 3] {
-        let (told, never) = (Told::default(), Cancel::new());
+        let (reported, never) = (Reported::default(), Cancel::new());
         let whole = Run {
-            progress: &told,
+            progress: &reported,
             cancel: &never,
         };
         let turns = turns();
@@ -106,17 +106,17 @@ fn a_server_that_does_not_answer_is_told_once_and_not_waited_for() {
         watching.join().unwrap();
         turns.wait(&Ahead::default(), &never, whole).unwrap();
         turns.end(whole);
-        let told = told.0.into_inner().unwrap();
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains("lost"), "{told:?}");
+        let reported = reported.0.into_inner().unwrap();
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].contains("lost"), "{reported:?}");
     }
 }
 
 #[test]
 fn a_rest_ends_with_the_run() {
-    let (told, cancel) = (Told::default(), Cancel::new());
+    let (reported, cancel) = (Reported::default(), Cancel::new());
     let whole = Run {
-        progress: &told,
+        progress: &reported,
         cancel: &cancel,
     };
     let turns = turns();

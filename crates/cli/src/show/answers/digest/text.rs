@@ -2,7 +2,7 @@
 
 use super::{DigestAnswer, Latency, Named, ShownChange, ShownClass};
 use crate::show::obeyed::is_obeyed;
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_op::units;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -78,7 +78,7 @@ fn profile(answer: &DigestAnswer) -> String {
         true => class.share_of_time,
         false => class.count as f64 / answer.total.count.max(1) as f64,
     };
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("", Align::Right),
         (if is_timed { "time" } else { "statements" }, Align::Left),
         ("", Align::Right),
@@ -225,12 +225,12 @@ fn histogram(all: &Latency) -> String {
 }
 
 pub(in crate::show::answers) fn changed(changes: &[ShownChange], top: usize) -> String {
-    let told: Vec<&ShownChange> = changes
+    let reported: Vec<&ShownChange> = changes
         .iter()
         .filter(|one| !matches!(one.change, "same" | "unknown"))
         .collect();
     let of = |change: &str| changes.iter().filter(|one| one.change == change).count();
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("since then", Align::Left),
         ("", Align::Right),
         ("", Align::Left),
@@ -238,7 +238,7 @@ pub(in crate::show::answers) fn changed(changes: &[ShownChange], top: usize) -> 
         ("time in all", Align::Right),
         ("class", Align::Left),
     ]);
-    for one in told.iter().take(top) {
+    for one in reported.iter().take(top) {
         let both = |values: [String; 2]| values.join(" → ");
         let is_change = matches!(one.change, "slower" | "faster");
         let percent = one.change_percent.filter(|_| is_change);
@@ -253,8 +253,8 @@ pub(in crate::show::answers) fn changed(changes: &[ShownChange], top: usize) -> 
             short(&plain(&one.fingerprint), TITLE),
         ]);
     }
-    let rest = match told.len() > top {
-        true => format!("… and {} more.\n", told.len() - top),
+    let rest = match reported.len() > top {
+        true => format!("… and {} more.\n", reported.len() - top),
         false => String::new(),
     };
     let others = format!(
@@ -268,7 +268,7 @@ pub(in crate::show::answers) fn changed(changes: &[ShownChange], top: usize) -> 
             ),
         }
     );
-    match told.is_empty() {
+    match reported.is_empty() {
         true => others,
         false => table.text() + &rest + &others,
     }

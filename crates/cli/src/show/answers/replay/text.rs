@@ -2,7 +2,7 @@
 
 use super::{ReplayAnswer, ReplayedClass, ShownOutcome};
 use crate::show::answers::digest::text::{changed, micros, plain, short};
-use crate::show::{Align, Table};
+use crate::show::{Align, TextTable};
 use evenkeel_op::units;
 use evenkeel_traffic::replay::times;
 
@@ -115,7 +115,7 @@ fn outcome(of: &ShownOutcome) -> String {
 }
 
 fn classes(answer: &ReplayAnswer) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("", Align::Right),
         ("count", Align::Right),
         ("average", Align::Right),

@@ -5,8 +5,8 @@
 //! front of parentheses and where tables are listed it is a schema's. Elsewhere it is a table's, an
 //! alias's or a variable's, if there is such a one with this name.
 
-use super::token::{Kind as TokenKind, Token, all_tokens_under, name_of};
-use crate::objects::Kind;
+use super::token::{Token, TokenKind, all_tokens_under, name_of};
+use crate::objects::SchemaObjectKind;
 use evenkeel_server::connect::quote_name;
 use evenkeel_sql::Mode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub(in crate::objects) struct Names {
 /// What a text is of.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::objects) struct About<'a> {
-    pub(in crate::objects) kind: Kind,
+    pub(in crate::objects) kind: SchemaObjectKind,
     pub(in crate::objects) name: &'a str,
     pub(in crate::objects) mode: Mode,
     /// What else a name in front of a dot may be: sequences and packages of the text's schema.
@@ -47,7 +47,7 @@ pub(in crate::objects) enum Doubt {
 
 /// Where in a statement a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Clause {
     /// Where objects are named: behind FROM, JOIN, INTO, CALL, …
     Objects,
     /// Where values are.
@@ -173,7 +173,7 @@ struct Reader<'a> {
     text: &'a [u8],
     tokens: &'a [Token],
     about: About<'a>,
-    places: Vec<Place>,
+    places: Vec<Clause>,
 }
 
 impl<'a> Reader<'a> {
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
     fn is_program(&self) -> bool {
         !matches!(
             self.about.kind,
-            Kind::Table | Kind::Sequence | Kind::Database
+            SchemaObjectKind::Table | SchemaObjectKind::Sequence | SchemaObjectKind::Database
         )
     }
 
@@ -222,7 +222,9 @@ impl<'a> Reader<'a> {
         let is_row = ["old", "new"]
             .iter()
             .any(|row| row.eq_ignore_ascii_case(old));
-        if self.about.qualifiers.contains(old) || (self.about.kind == Kind::Trigger && is_row) {
+        if self.about.qualifiers.contains(old)
+            || (self.about.kind == SchemaObjectKind::Trigger && is_row)
+        {
             return true;
         }
         if !self.is_program() {
@@ -237,10 +239,10 @@ impl<'a> Reader<'a> {
                 return false;
             }
             match self.places[at] {
-                Place::Objects => true,
+                Clause::Objects => true,
                 // A column, or what a column is called.
-                Place::Values => {
-                    self.about.kind != Kind::View
+                Clause::Values => {
+                    self.about.kind != SchemaObjectKind::View
                         && !self.is_behind_sign(at, b'.')
                         && !self.is_behind(at, &["AS"])
                 }
@@ -294,7 +296,7 @@ impl<'a> Reader<'a> {
         of_sequence
             || value_for
             || self.is_behind(at, &CERTAIN)
-            || self.places[at] == Place::Objects
+            || self.places[at] == Clause::Objects
             || ((calls || has_two_dots) && !self.about.qualifiers.contains(name))
     }
 
@@ -340,12 +342,12 @@ fn has_word(text: &str, name: &str) -> bool {
 }
 
 /// Returns where in its statement each token is.
-fn places(text: &[u8], tokens: &[Token], kind: Kind) -> Vec<Place> {
+fn places(text: &[u8], tokens: &[Token], kind: SchemaObjectKind) -> Vec<Clause> {
     // Whether it is within a function with a FROM of its own stands beside each place.
-    let mut frames = vec![(Place::Values, false)];
-    let mut is_head = kind == Kind::Trigger;
+    let mut frames = vec![(Clause::Values, false)];
+    let mut is_head = kind == SchemaObjectKind::Trigger;
     if is_head {
-        frames[0].0 = Place::Objects;
+        frames[0].0 = Clause::Objects;
     }
     let mut all = Vec::with_capacity(tokens.len());
     for (at, token) in tokens.iter().enumerate() {
@@ -362,16 +364,16 @@ fn places(text: &[u8], tokens: &[Token], kind: Kind) -> Vec<Place> {
             TokenKind::Sign(b'(') => {
                 let lists = behind(&["FROM", "JOIN", "STRAIGHT_JOIN"])
                     || before.is_some_and(|one| one.is_sign(b',') || one.is_sign(b'('));
-                let inner = match place == Place::Objects && lists {
-                    true => Place::Objects,
-                    false => Place::Values,
+                let inner = match place == Clause::Objects && lists {
+                    true => Clause::Objects,
+                    false => Clause::Values,
                 };
                 frames.push((inner, behind(&WITH_FROM)));
             }
             TokenKind::Sign(b')') if depth > 0 => drop(frames.pop()),
-            TokenKind::Sign(b';') => frames = vec![(Place::Values, false)],
+            TokenKind::Sign(b';') => frames = vec![(Clause::Values, false)],
             TokenKind::Word if is_head && !token.is_word(text, "EACH") => {}
-            TokenKind::Word if is_head => (is_head, frames[0].0) = (false, Place::Values),
+            TokenKind::Word if is_head => (is_head, frames[0].0) = (false, Clause::Values),
             TokenKind::Word if !dotted(before) && !dotted(tokens.get(at + 1)) => {
                 let calls = tokens.get(at + 1).is_some_and(|one| one.is_sign(b'('));
                 if let Some(next) = turns(text, token, (calls, own_from), &behind) {
@@ -390,16 +392,20 @@ fn turns(
     token: &Token,
     (calls, own_from): (bool, bool),
     behind: &dyn Fn(&[&str]) -> bool,
-) -> Option<Place> {
+) -> Option<Clause> {
     let is = |words: &[&str]| words.iter().any(|word| token.is_word(text, word));
     if is(&["USING"]) {
-        return Some(if calls { Place::Values } else { Place::Objects });
+        return Some(if calls {
+            Clause::Values
+        } else {
+            Clause::Objects
+        });
     }
     if is(&VALUES) || (is(&["INTO"]) && !behind(&INSERTS)) {
-        return Some(Place::Values);
+        return Some(Clause::Values);
     }
     if is(&["TABLES"]) && behind(&["LOCK"]) {
-        return Some(Place::Objects);
+        return Some(Clause::Objects);
     }
     let names_tables = is(&["FROM", "JOIN", "STRAIGHT_JOIN"]);
     let no_list = match () {
@@ -407,7 +413,7 @@ fn turns(
         () if is(&["DELETE", "INSERT", "UPDATE"]) => behind(&NO_STATEMENT),
         () => false,
     };
-    (is(&OBJECTS) && !no_list && (names_tables || !calls)).then_some(Place::Objects)
+    (is(&OBJECTS) && !no_list && (names_tables || !calls)).then_some(Clause::Objects)
 }
 
 #[cfg(test)]

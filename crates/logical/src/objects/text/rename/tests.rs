@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 /// Renames `shop` to `co``py`, and `other` to `new`.
-fn about(kind: Kind, name: &str, sql_mode: &str, sql: &str) -> (String, Vec<Doubt>) {
+fn about(kind: SchemaObjectKind, name: &str, sql_mode: &str, sql: &str) -> (String, Vec<Doubt>) {
     let name_of = |old: &str, new: &str| (old.to_owned(), new.to_owned());
     let new = BTreeMap::from([name_of("shop", "co`py"), name_of("ot`h.er", "new")]);
     let names = Names {
@@ -25,7 +25,7 @@ fn about(kind: Kind, name: &str, sql_mode: &str, sql: &str) -> (String, Vec<Doub
 
 /// Checks a text whose every `@@` is the schema's name, and which holds no doubt.
 #[track_caller]
-fn assert_decided(kind: Kind, sql: &str) {
+fn assert_decided(kind: SchemaObjectKind, sql: &str) {
     let (text, doubts) = about(kind, "t", "", &sql.replace("@@", "shop"));
     assert_eq!(text, sql.replace("`@@`", "@@").replace("@@", "`co``py`"));
     assert_eq!(doubts, []);
@@ -39,7 +39,7 @@ fn names_of_schemas_are_exchanged() {
         "CREATE VIEW `v` AS select extract(year from `t`.`shop`) AS `y` from `@@` . `t`",
         "CREATE VIEW `v` AS select 1 from (select 1 from @@.t) x union select `shop` from @@.t",
     ] {
-        assert_decided(Kind::View, sql);
+        assert_decided(SchemaObjectKind::View, sql);
     }
     for sql in [
         "CREATE PROCEDURE @@.p() BEGIN INSERT INTO @@.t SELECT * FROM x, @@.y; CALL @@.q(@@.f(1)); \
@@ -49,20 +49,20 @@ fn names_of_schemas_are_exchanged() {
         "CREATE FUNCTION f() RETURNS int RETURN nextval(@@.s) /* shop.no */ -- shop.no",
         "CREATE PROCEDURE `shop`() LOCK TABLES @@.a READ, @@.b WRITE",
     ] {
-        assert_decided(Kind::Procedure, sql);
+        assert_decided(SchemaObjectKind::Procedure, sql);
     }
     assert_decided(
-        Kind::Trigger,
+        SchemaObjectKind::Trigger,
         "CREATE TRIGGER @@.`x` AFTER UPDATE ON @@.`t` FOR EACH ROW FOLLOWS @@.y INSERT INTO @@.log \
          VALUES (OLD.shop, NEW.shop)",
     );
     assert_decided(
-        Kind::Event,
+        SchemaObjectKind::Event,
         "CREATE EVENT `e` ON SCHEDULE EVERY 1 DAY ON COMPLETION NOT PRESERVE ENABLE COMMENT 'shop' DO \
          DELETE FROM @@.t ORDER BY shop LIMIT 1",
     );
     assert_decided(
-        Kind::Table,
+        SchemaObjectKind::Table,
         "CREATE TABLE `t` (\n  `shop` int DEFAULT nextval(`@@`.`s`) COMMENT '`shop`.`t`',\n  CHECK \
          (`shop` > 1 and `b` <> 'shop'), CONSTRAINT `shop` FOREIGN KEY (`shop`) REFERENCES `@@`.`u` \
          (`shop`)) ENGINE=MRG_MyISAM UNION=(`@@`.`a`,`@@`.`b`)",
@@ -72,11 +72,11 @@ fn names_of_schemas_are_exchanged() {
 #[test]
 fn names_may_be_quoted_in_any_way() {
     let sql = "SELECT 1 FROM `ot``h.er`.`t` JOIN \"shop\".t";
-    let (text, doubts) = about(Kind::Procedure, "p", "ANSI_QUOTES", sql);
+    let (text, doubts) = about(SchemaObjectKind::Procedure, "p", "ANSI_QUOTES", sql);
     assert_eq!(text, "SELECT 1 FROM `new`.`t` JOIN `co``py`.t");
     assert_eq!(doubts, []);
     let (text, doubts) = about(
-        Kind::Procedure,
+        SchemaObjectKind::Procedure,
         "p",
         "",
         "SELECT \"shop\" FROM shop2.t, x.shop",
@@ -86,59 +86,59 @@ fn names_may_be_quoted_in_any_way() {
 }
 
 #[test]
-fn what_may_be_something_else_stays_and_is_told() {
+fn what_may_be_something_else_stays_and_is_reported() {
     let qualifier = |chain: &str| Doubt::Qualifier(chain.to_owned());
     for (kind, name, sql, doubt) in [
         (
-            Kind::View,
+            SchemaObjectKind::View,
             "v",
             "CREATE VIEW `v` AS select `shop`.`id` AS `id` from `x`.`orders` `shop`",
             qualifier("`shop`.`id`"),
         ),
         (
-            Kind::Procedure,
+            SchemaObjectKind::Procedure,
             "p",
             "CREATE PROCEDURE p() BEGIN DECLARE shop ROW (a int); SET shop.a = 1; END",
             qualifier("shop.a"),
         ),
         (
-            Kind::Procedure,
+            SchemaObjectKind::Procedure,
             "p",
             "CREATE PROCEDURE p() BEGIN DECLARE shop ROW (a int); FETCH c INTO shop.a; END",
             qualifier("shop.a"),
         ),
         (
-            Kind::View,
+            SchemaObjectKind::View,
             "v",
             "CREATE VIEW `v` AS select event, shop.id from x shop",
             qualifier("shop.id"),
         ),
         (
-            Kind::Table,
+            SchemaObjectKind::Table,
             "shop",
             "CREATE TABLE `shop` (`a` int, `b` int GENERATED ALWAYS AS (`shop`.`a`) VIRTUAL)",
             qualifier("`shop`.`a`"),
         ),
         (
-            Kind::Procedure,
+            SchemaObjectKind::Procedure,
             "p",
             "CREATE PROCEDURE p() DELETE FROM SHOP.t",
             Doubt::Case("SHOP".to_owned()),
         ),
         (
-            Kind::Procedure,
+            SchemaObjectKind::Procedure,
             "p",
             "CREATE PROCEDURE p() PREPARE s FROM 'DELETE FROM shop.t'",
             Doubt::Literal("shop".to_owned()),
         ),
         (
-            Kind::Procedure,
+            SchemaObjectKind::Procedure,
             "p",
             "CREATE PROCEDURE p() DROP DATABASE IF EXISTS shop",
             Doubt::Itself("shop".to_owned()),
         ),
         (
-            Kind::Procedure,
+            SchemaObjectKind::Procedure,
             "p",
             "CREATE PROCEDURE p() SELECT 'no end FROM shop.t",
             Doubt::Unread,
@@ -152,7 +152,7 @@ fn what_may_be_something_else_stays_and_is_told() {
 #[test]
 fn an_alias_hides_no_table() {
     let sql = "CREATE VIEW `v` AS select `shop`.`id` AS `id` from `shop`.`orders` `shop`";
-    let (text, doubts) = about(Kind::View, "v", "", sql);
+    let (text, doubts) = about(SchemaObjectKind::View, "v", "", sql);
     assert!(
         text.ends_with("select `shop`.`id` AS `id` from `co``py`.`orders` `shop`"),
         "{text}"
@@ -168,7 +168,7 @@ fn rows_of_triggers_are_no_schemas() {
         new,
     };
     let about = About {
-        kind: Kind::Trigger,
+        kind: SchemaObjectKind::Trigger,
         name: "x",
         mode: Mode::default(),
         qualifiers: &BTreeSet::new(),
@@ -190,7 +190,7 @@ proptest! {
     #[test]
     fn texts_without_the_name_stay(sql in "[a-z`'\"().,; \\\\/*-]{0,80}") {
         prop_assume!(!sql.contains("shop") && !sql.contains("h.er"));
-        let (text, _) = about(Kind::Procedure, "p", "", &sql);
+        let (text, _) = about(SchemaObjectKind::Procedure, "p", "", &sql);
         prop_assert_eq!(text, sql);
     }
 
@@ -209,7 +209,7 @@ proptest! {
                 all: BTreeSet::from([old.to_owned(), other.clone()]),
             };
             let about = About {
-                kind: Kind::View,
+                kind: SchemaObjectKind::View,
                 name: "v",
                 mode: Mode::default(),
                 qualifiers: &BTreeSet::new(),

@@ -1,6 +1,6 @@
 //! What one flavour writes otherwise than the other and means the same.
 
-use super::super::token::{Kind, Token, all_tokens};
+use super::super::token::{Token, TokenKind, all_tokens};
 use super::{Definition, Line, definitions};
 use evenkeel_server::abilities::{Mark, TableDialect};
 
@@ -106,7 +106,7 @@ impl Writer<'_> {
             let is_one = INTRODUCERS
                 .iter()
                 .any(|word| pair[0].is_word(self.create, word))
-                && pair[1].kind == Kind::Text;
+                && pair[1].kind == TokenKind::Text;
             let inside = literal.get(1..literal.len().saturating_sub(1))?;
             (is_one && !inside.iter().all(plain))
                 .then(|| (pair[0].start, pair[0].end, String::new()))
@@ -132,8 +132,8 @@ impl Writer<'_> {
     /// Replaces a word that is alone in a comment that some servers execute.
     fn gated(&self, word: &str, with: &str) -> Option<Edit> {
         let at = (1..self.parts.len()).find(|at| {
-            let ends = self.parts.get(at + 1).map(|one| one.kind) == Some(Kind::GateEnd);
-            self.parts[at - 1].kind == Kind::Gate && ends && self.is(*at, &[word])
+            let ends = self.parts.get(at + 1).map(|one| one.kind) == Some(TokenKind::GateEnd);
+            self.parts[at - 1].kind == TokenKind::Gate && ends && self.is(*at, &[word])
         })?;
         Some((
             self.parts[at - 1].start,
@@ -145,7 +145,7 @@ impl Writer<'_> {
     /// Replaces a word that stands in no such comment.
     fn bare(&self, word: &str, with: &str) -> Option<Edit> {
         let at = (1..self.parts.len())
-            .find(|at| self.parts[at - 1].kind != Kind::Gate && self.is(*at, &[word]))?;
+            .find(|at| self.parts[at - 1].kind != TokenKind::Gate && self.is(*at, &[word]))?;
         Some((self.parts[at].start, self.parts[at].end, with.to_owned()))
     }
 
@@ -156,8 +156,8 @@ impl Writer<'_> {
             .iter()
             .scan(0_usize, |depth, token| {
                 match token.kind {
-                    Kind::Sign(b'(') => *depth += 1,
-                    Kind::Sign(b')') => *depth = depth.saturating_sub(1),
+                    TokenKind::Sign(b'(') => *depth += 1,
+                    TokenKind::Sign(b')') => *depth = depth.saturating_sub(1),
                     _ => {}
                 }
                 Some(*depth)
@@ -173,12 +173,12 @@ impl Writer<'_> {
             return Vec::new();
         };
         let first = word + 1;
-        let ends = |at: &usize| self.is(*at, &BEHIND) || self.parts[*at].kind == Kind::Gate;
+        let ends = |at: &usize| self.is(*at, &BEHIND) || self.parts[*at].kind == TokenKind::Gate;
         let end = all.filter(|at| *at > first).filter(outside).find(ends);
         let last = end.unwrap_or(self.parts.len()) - 1;
         let opens = |at: usize| self.parts.get(at).is_some_and(|one| one.is_sign(b'('));
         let is_call = opens(first + 1)
-            && self.parts[first].kind == Kind::Word
+            && self.parts[first].kind == TokenKind::Word
             && !self.is(first, &["CURRENT_TIMESTAMP"]);
         let is_long = self.is(1, &LONG) && !opens(first) && !self.is(first, &["NULL"]);
         if first > last || !(is_call || is_long) {

@@ -4,7 +4,7 @@ mod dialect;
 
 pub(in crate::objects) use dialect::in_dialect;
 
-use super::token::{Kind, Token, all_tokens};
+use super::token::{Token, TokenKind, all_tokens};
 
 /// A table's CREATE statement, and what to add once its rows are there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn split_table(create: &[u8]) -> Option<SplitTable> {
         return None;
     };
     let head = verb.is_word(create, "CREATE") && noun.is_word(create, "TABLE");
-    if !head || name.kind != Kind::Name || !open.is_sign(b'(') {
+    if !head || name.kind != TokenKind::Name || !open.is_sign(b'(') {
         return None;
     }
     let (definitions, close) = definitions(create, &tokens)?;
@@ -105,7 +105,7 @@ fn is_copied(create: &[u8], tokens: &[Token], definitions: &[Definition]) -> boo
     let is_base = |name: &Token| {
         let mut sources = computed.iter().flat_map(|one| &parts(one)[1..]);
         sources.any(|token| {
-            token.kind == Kind::Name && token.of(create).eq_ignore_ascii_case(name.of(create))
+            token.kind == TokenKind::Name && token.of(create).eq_ignore_ascii_case(name.of(create))
         })
     };
     let deletes = |one: &&Definition| one.line == Line::ForeignKey && says(one, "CASCADE");
@@ -115,7 +115,7 @@ fn is_copied(create: &[u8], tokens: &[Token], definitions: &[Definition]) -> boo
             let columns = parts(one).iter().skip(5);
             let columns = columns.take_while(|token| !token.is_sign(b')'));
             columns
-                .filter(|token| token.kind == Kind::Name)
+                .filter(|token| token.kind == TokenKind::Name)
                 .any(is_base)
         })
 }
@@ -126,10 +126,10 @@ fn definitions(create: &[u8], tokens: &[Token]) -> Option<(Vec<Definition>, usiz
     let (mut depth, mut in_gate, mut first) = (1_usize, false, 4);
     for (at, token) in tokens.iter().enumerate().skip(4) {
         match token.kind {
-            Kind::Sign(b'(') => depth += 1,
-            Kind::Sign(b')') => depth -= 1,
-            Kind::Gate => in_gate = true,
-            Kind::GateEnd => in_gate = false,
+            TokenKind::Sign(b'(') => depth += 1,
+            TokenKind::Sign(b')') => depth -= 1,
+            TokenKind::Gate => in_gate = true,
+            TokenKind::GateEnd => in_gate = false,
             _ => {}
         }
         let ends = depth == 0 || (depth == 1 && token.is_sign(b','));
@@ -161,10 +161,12 @@ fn line(create: &[u8], tokens: &[Token]) -> Option<Line> {
     };
     let index = |unique, ordinary| Some(Line::Index { unique, ordinary });
     let named = |at: usize| {
-        let name = tokens.get(at).is_some_and(|one| one.kind == Kind::Name);
+        let name = tokens
+            .get(at)
+            .is_some_and(|one| one.kind == TokenKind::Name);
         name && tokens[at + 1..].iter().any(|token| token.is_sign(b'('))
     };
-    if tokens.first()?.kind == Kind::Name {
+    if tokens.first()?.kind == TokenKind::Name {
         return (tokens.len() > 1).then_some(Line::Column);
     }
     match () {

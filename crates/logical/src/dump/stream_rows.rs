@@ -8,7 +8,7 @@ use evenkeel_wire::{Connection, Part};
 pub(super) const GATHERED: usize = 128 * 1024;
 
 /// Rows on their way.
-pub(super) struct Poured {
+pub(super) struct RowsOut {
     pub(super) encoder: Encoder,
     /// Encoded and not yet handed on.
     pub(super) out: Vec<u8>,
@@ -19,18 +19,18 @@ pub(super) struct Poured {
 /// Where rows go.
 pub(super) trait Taker {
     /// Is called before a row is added.
-    fn row(&mut self, poured: &mut Poured) -> Result<()>;
+    fn row(&mut self, rows_out: &mut RowsOut) -> Result<()>;
 
     /// Takes what was gathered; returns false when no more is wanted.
-    fn take(&mut self, poured: &mut Poured) -> Result<bool>;
+    fn take(&mut self, rows_out: &mut RowsOut) -> Result<bool>;
 }
 
 /// Reads a statement's rows to their end, or until no more are wanted. What is left in `out` is the
 /// caller's.
-pub(super) fn pour(
+pub(super) fn stream_rows(
     connection: &mut Connection,
     sql: &str,
-    poured: &mut Poured,
+    rows_out: &mut RowsOut,
     taker: &mut dyn Taker,
 ) -> Result<()> {
     let mut rows = connection.query(sql)?;
@@ -38,9 +38,9 @@ pub(super) fn pour(
         let part = rows.next_part()?;
         let Some(part) = part else { return Ok(()) };
         if matches!(part, Part::Row(_) | Part::Begin) {
-            taker.row(poured)?;
+            taker.row(rows_out)?;
         }
-        let Poured { encoder, out, .. } = poured;
+        let RowsOut { encoder, out, .. } = rows_out;
         let (done, between) = match part {
             Part::Row(row) => (encoder.row(row, out), true),
             Part::Begin => {
@@ -53,12 +53,12 @@ pub(super) fn pour(
         if let Err(error) = done {
             return Err(rows.malformed(error));
         }
-        poured.between = between;
-        if poured.out.len() < GATHERED {
+        rows_out.between = between;
+        if rows_out.out.len() < GATHERED {
             continue;
         }
-        let more = taker.take(poured)?;
-        poured.out.shrink_to(GATHERED * 8);
+        let more = taker.take(rows_out)?;
+        rows_out.out.shrink_to(GATHERED * 8);
         if !more {
             return Ok(());
         }

@@ -49,39 +49,39 @@ const METADATA: &str = "Started dump at: 2026-01-01 00:00:00\n\
 const SCHEMA: &str = "CREATE DATABASE /*!32312 IF NOT EXISTS*/ `shop` \
                       /*!40100 DEFAULT CHARACTER SET utf8mb4 */;\n";
 
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     dir: tempfile::TempDir,
     /// Words by their names.
     words: BTreeMap<&'static str, String>,
     _server: Server,
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) fn make() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let server = Server::on_a_port();
-        let mut ground = Self {
+        let mut fixture = Self {
             words: BTreeMap::from([("port", server.port().to_string())]),
             dir,
             _server: server,
         };
-        ground.files();
-        ground.datadir();
+        fixture.files();
+        fixture.datadir();
         for (word, file) in [("recipient", "key"), ("other-recipient", "other-key")] {
-            let made = ground.run(&format!("keys generate --output {file}"));
+            let made = fixture.run(&format!("keys generate --output {file}"));
             let made: serde_json::Value = serde_json::from_slice(&made).unwrap();
             let recipient = made["recipient"].as_str().unwrap();
-            ground.words.insert(word, recipient.to_owned());
+            fixture.words.insert(word, recipient.to_owned());
         }
         let backup = "backup --no-defaults --snapshot=copy --volume=disk";
-        ground.run(&format!("{backup} repository"));
-        ground.run(&format!("{backup} encrypted --encrypt-to={{recipient}}"));
-        ground.run("url train urls --output table --table-size 64K --no-held-out");
+        fixture.run(&format!("{backup} repository"));
+        fixture.run(&format!("{backup} encrypted --encrypt-to={{recipient}}"));
+        fixture.run("url train urls --output table --table-size 64K --no-held-out");
         for (codes, table) in [("codes", ""), ("codes-of-table", "--table=table")] {
-            let made = ground.run(&format!("url compress urls {table}"));
-            fs::write(ground.at(codes), made).unwrap();
+            let made = fixture.run(&format!("url compress urls {table}"));
+            fs::write(fixture.at(codes), made).unwrap();
         }
-        ground
+        fixture
     }
 
     fn at(&self, name: &str) -> PathBuf {

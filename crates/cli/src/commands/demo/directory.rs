@@ -13,43 +13,45 @@ const PREFIX: &str = "evenkeel-demo-";
 const LOOP_BYTES: u64 = 4 << 30;
 
 /// A directory that takes everything with it when dropped.
-pub(super) struct Ground {
+pub(super) struct DemoDirectory {
     top: PathBuf,
     mount: Option<PathBuf>,
     /// What the file system is, in words.
     pub(super) description: String,
 }
 
-impl Ground {
+impl DemoDirectory {
     /// Prepares the ground under `parent`, after removing what killed demos left there.
     pub(super) fn prepare(parent: &Path) -> Result<Self> {
         remove_leftovers(parent);
         let top = parent.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&top).context(|| format!("failed to create {}", top.display()))?;
-        let mut ground = Self {
+        let mut directory = Self {
             top,
             mount: None,
             description: String::new(),
         };
         if rustix::process::geteuid().is_root() {
-            match ground.mount_xfs() {
+            match directory.mount_xfs() {
                 Ok(()) => {
-                    ground.description = "XFS with reflinks on a loop file".to_owned();
-                    return Ok(ground);
+                    directory.description = "XFS with reflinks on a loop file".to_owned();
+                    return Ok(directory);
                 }
                 Err(error) => {
-                    ground.description = format!(
+                    directory.description = format!(
                         "{} (no XFS loop file: {})",
-                        ground.top.display(),
+                        directory.top.display(),
                         error.chain()
                     );
                 }
             }
         } else {
-            ground.description =
-                format!("{} (not root, so no XFS loop file)", ground.top.display());
+            directory.description = format!(
+                "{} (not root, so no XFS loop file)",
+                directory.top.display()
+            );
         }
-        Ok(ground)
+        Ok(directory)
     }
 
     /// Returns the directory to work in.
@@ -87,7 +89,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for DemoDirectory {
     fn drop(&mut self) {
         remove(&self.top);
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Tells events over the link.
-pub(in crate::show) struct Told {
+pub(in crate::show) struct Noted {
     far: Far,
     untold: Mutex<Untold>,
 }
@@ -17,14 +17,14 @@ pub(in crate::show) struct Told {
 /// Steps that were not reported yet.
 struct Untold {
     by: u64,
-    told: Instant,
+    noted: Instant,
 }
 
-impl Told {
+impl Noted {
     pub(in crate::show) fn to(far: Far) -> Self {
         let untold = Untold {
             by: 0,
-            told: Instant::now(),
+            noted: Instant::now(),
         };
         Self {
             far,
@@ -40,18 +40,18 @@ impl Told {
 impl Untold {
     /// Takes the steps to tell now, if any.
     fn take(&mut self) -> Option<Event> {
-        self.told = Instant::now();
+        self.noted = Instant::now();
         let by = std::mem::take(&mut self.by);
         (by > 0).then_some(Event::Advanced { by })
     }
 }
 
-impl Progress for Told {
+impl Progress for Noted {
     fn event(&self, event: Event) {
         let mut untold = self.untold();
         if let Event::Advanced { by } = event {
             untold.by += by;
-            if untold.told.elapsed() < EVERY {
+            if untold.noted.elapsed() < EVERY {
                 return;
             }
         }

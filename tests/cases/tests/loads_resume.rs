@@ -106,7 +106,7 @@ fn mysql_5_7_killed() {
 
 /// The server dies in the middle of rows, and is started again.
 #[test]
-fn a_server_that_dies_goes_on_too() {
+fn a_server_that_dies_resumes_too() {
     let _scenario = fail::FailScenario::setup();
     for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
         let scratch = Scratch::new();
@@ -261,7 +261,7 @@ fn damaged_files_bring_nothing() {
 
 /// What is verified is what is there: a value that is another is told.
 #[test]
-fn other_rows_are_told() {
+fn other_rows_are_reported() {
     let _scenario = fail::FailScenario::setup();
     let server = mariadb_10_11();
     let scratch = Scratch::new();
@@ -334,7 +334,7 @@ fn late_commits_are_not_repeated() {
         let name = source.server.name;
         let target = source.server.start(&scratch.join("target"), &SMALL);
         let (stopped, hears) = mpsc::channel();
-        let (go_on, waits) = mpsc::channel();
+        let (resume, waits) = mpsc::channel();
         let waits = Mutex::new(waits);
         let times = AtomicU32::new(0);
         fail::cfg_callback("load::before_commit", move || {
@@ -367,7 +367,7 @@ fn late_commits_are_not_repeated() {
         evenkeel_testkit::until("the second run waits for the first", || {
             second.is_finished() || waits_there()
         });
-        go_on.send(()).unwrap();
+        resume.send(()).unwrap();
         let lost = first.join().unwrap().unwrap_err();
         assert_eq!(
             lost.kind(),

@@ -4,7 +4,7 @@
 mod scene;
 
 use evenkeel_queue::io::simulated::Simulated;
-use evenkeel_queue::{Append, Copied, Error, Session, Source, Store, Table, Waited, Wanted};
+use evenkeel_queue::{Append, Copied, Error, Queue, Session, Source, Store, Waited, Wanted};
 use scene::{ANCHOR, create, rows, small, store};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ const COPY: &str = "/copy.que";
 struct Scene {
     disk: Simulated,
     store: Store,
-    old: Arc<Table>,
-    new: Arc<Table>,
+    old: Arc<Queue>,
+    new: Arc<Queue>,
 }
 
 /// A table of twenty rows, and an empty one.
@@ -58,7 +58,7 @@ impl Scene {
     }
 }
 
-fn wait(session: &mut Session, table: &Arc<Table>, most: usize) -> Vec<u64> {
+fn wait(session: &mut Session, table: &Arc<Queue>, most: usize) -> Vec<u64> {
     let wanted = [Wanted {
         table: table.clone(),
         condition: None,
@@ -75,7 +75,7 @@ fn came(id: u64) -> u64 {
     id.saturating_sub(2) / 2 * 10
 }
 
-fn ids(table: &Table) -> Vec<u64> {
+fn ids(table: &Queue) -> Vec<u64> {
     let rows = rows(table).unwrap();
     rows.iter().map(|(id, _)| *id).collect()
 }

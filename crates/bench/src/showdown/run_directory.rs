@@ -10,8 +10,8 @@
 //! ```
 
 use super::request::Filesystem;
-use crate::recovery::Place;
-use crate::recovery::ground::lock;
+use crate::recovery::WorkLocation;
+use crate::recovery::run_directory::lock;
 use evenkeel_op::disk::remove_any;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
@@ -36,7 +36,7 @@ pub(super) const DATA: &str = "data";
 
 /// A directory of one run.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct RunDirectory {
     top: PathBuf,
     is_kept: bool,
     filesystem: Filesystem,
@@ -45,19 +45,23 @@ pub(super) struct Ground {
     _lock: File,
 }
 
-impl Ground {
+impl RunDirectory {
     /// Makes it, after removing what killed runs left.
     ///
     /// Errors: `Busy` when another run works there; `Refused` where other things are, and without root's
     /// rights for a filesystem.
-    pub(super) fn prepare(place: &Place, filesystem: Filesystem, image_bytes: u64) -> Result<Self> {
+    pub(super) fn prepare(
+        place: &WorkLocation,
+        filesystem: Filesystem,
+        image_bytes: u64,
+    ) -> Result<Self> {
         if filesystem != Filesystem::Here && !rustix::process::geteuid().is_root() {
             return Err(Error::refused("only root may make and mount a filesystem")
                 .hint("run it as root, or with --filesystem here"));
         }
         let (top, is_kept) = match place {
-            Place::Kept(top) => (top.clone(), true),
-            Place::Below(parent) => {
+            WorkLocation::Kept(top) => (top.clone(), true),
+            WorkLocation::Below(parent) => {
                 remove_leftovers(parent);
                 (
                     parent.join(format!("{PREFIX}{}", std::process::id())),
@@ -71,22 +75,26 @@ impl Ground {
             .canonicalize()
             .context(|| format!("failed to find {}", top.display()))?;
         let lock = lock(&top)?.ok_or_else(|| {
-            let told = format!("another run works in {}", top.display());
-            Error::new(ErrorKind::Busy, told).hint("name another directory with --work")
+            let reported = format!("another run works in {}", top.display());
+            Error::new(ErrorKind::Busy, reported).hint("name another directory with --work")
         })?;
-        let ground = Self {
+        let run_directory = Self {
             top,
             is_kept,
             filesystem,
             image_bytes,
             _lock: lock,
         };
-        clear(&ground.top)?;
-        for directory in [ground.run_dir(), ground.output(), ground.at("baseline")] {
+        clear(&run_directory.top)?;
+        for directory in [
+            run_directory.run_dir(),
+            run_directory.output(),
+            run_directory.at("baseline"),
+        ] {
             fs::create_dir_all(&directory)
                 .context(|| format!("failed to create {}", directory.display()))?;
         }
-        Ok(ground)
+        Ok(run_directory)
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -169,7 +177,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for RunDirectory {
     fn drop(&mut self) {
         // Nothing useful can be done about a failure: the next run tries again.
         if clear(&self.top).is_ok() && !self.is_kept {
@@ -313,14 +321,14 @@ mod tests {
         fs::create_dir_all(left.join("fs/round/data")).unwrap();
         let foreign = parent.path().join("evenkeel-other");
         fs::create_dir(&foreign).unwrap();
-        let place = Place::Below(parent.path().to_owned());
-        let ground = Ground::prepare(&place, Filesystem::Here, 0).unwrap();
-        ground.renew().unwrap();
-        assert!(!left.exists() && ground.round("").exists());
-        fs::write(ground.round("x"), "").unwrap();
-        ground.renew().unwrap();
-        assert!(!ground.round("x").exists());
-        drop(ground);
+        let place = WorkLocation::Below(parent.path().to_owned());
+        let run_directory = RunDirectory::prepare(&place, Filesystem::Here, 0).unwrap();
+        run_directory.renew().unwrap();
+        assert!(!left.exists() && run_directory.round("").exists());
+        fs::write(run_directory.round("x"), "").unwrap();
+        run_directory.renew().unwrap();
+        assert!(!run_directory.round("x").exists());
+        drop(run_directory);
         let names: Vec<_> = fs::read_dir(parent.path()).unwrap().collect();
         assert_eq!(names.len(), 1, "{names:?}");
     }
@@ -328,16 +336,16 @@ mod tests {
     #[test]
     fn a_kept_directory_keeps_its_baseline_and_has_one_user() {
         let top = tempfile::tempdir().unwrap();
-        let place = Place::Kept(top.path().join("work"));
-        let ground = Ground::prepare(&place, Filesystem::Here, 0).unwrap();
-        fs::create_dir(ground.baseline("one")).unwrap();
-        let busy = Ground::prepare(&place, Filesystem::Here, 0).unwrap_err();
+        let place = WorkLocation::Kept(top.path().join("work"));
+        let run_directory = RunDirectory::prepare(&place, Filesystem::Here, 0).unwrap();
+        fs::create_dir(run_directory.baseline("one")).unwrap();
+        let busy = RunDirectory::prepare(&place, Filesystem::Here, 0).unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::Busy);
-        let kept = ground.baseline("one");
-        drop(ground);
+        let kept = run_directory.baseline("one");
+        drop(run_directory);
         fs::create_dir(top.path().join("output")).unwrap();
-        let other = Place::Kept(top.path().to_owned());
-        let refused = Ground::prepare(&other, Filesystem::Here, 0).unwrap_err();
+        let other = WorkLocation::Kept(top.path().to_owned());
+        let refused = RunDirectory::prepare(&other, Filesystem::Here, 0).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Usage);
         assert!(top.path().join("output").exists());
         assert!(kept.exists() && !top.path().join("work/output").exists());

@@ -1,7 +1,7 @@
 //! The side of the program that the user sees.
 
 use super::log::{Level, Log};
-use super::progress::{Bars, Lines, Overheard, Shown, Told};
+use super::progress::{Bars, Lines, Noted, Overheard, Shown};
 use super::{Answer, failure};
 use crate::args::{Cli, CompressAt, Output};
 use crate::settings;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Where answers, talk and failures go, in the form that was asked for.
-pub struct Face {
+pub struct Ui {
     json: bool,
     with_text: bool,
     quiet: bool,
@@ -65,8 +65,8 @@ impl<'a, A: Answer> Document<'a, A> {
     }
 }
 
-impl Face {
-    /// Makes the face that `output` asks for.
+impl Ui {
+    /// Makes the UI that `output` asks for.
     #[must_use]
     pub fn new(output: &Output, signals: Signals) -> Self {
         let log = Log::of(output);
@@ -98,14 +98,14 @@ impl Face {
         self
     }
 
-    /// Makes the face of a run for the user of another host, whose repository is called `place`.
+    /// Makes the UI of a run for the user of another host, whose repository is called `place`.
     #[must_use]
     pub fn far(cli: &Cli, signals: Signals, far: Far, place: String) -> Self {
         let output = &cli.output;
         let compress_at = cli.verb.remote().map(|remote| remote.compress_at);
         let progress: Arc<dyn Progress> = match output.quiet {
             true => Arc::new(Silent),
-            false => Arc::new(Told::to(far.clone())),
+            false => Arc::new(Noted::to(far.clone())),
         };
         Self {
             json: output.json,

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 /// How long one question is repeated, beside what the library below does by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
+const RETRY_FOR: Duration = Duration::from_secs(60);
 /// How often at most.
 const TRIES: u32 = 8;
 
@@ -25,7 +25,7 @@ impl Tries {
     /// Waits a while and returns true, or returns false when it was tried for long enough.
     pub(crate) async fn again(&mut self) -> bool {
         self.count += 1;
-        if self.count >= TRIES || self.begun.elapsed() >= PATIENCE {
+        if self.count >= TRIES || self.begun.elapsed() >= RETRY_FOR {
             return false;
         }
         let pause = Duration::from_millis(50) * 2_u32.pow(self.count.min(6));
@@ -36,9 +36,9 @@ impl Tries {
 
 /// Does what may be done twice, again and again while the store has trouble: `$ask` is evaluated for
 /// each try. A macro, because a closure that returns futures cannot yet say that they are `Send`.
-macro_rules! patiently {
+macro_rules! retried {
     ($ask:expr) => {{
-        let mut tries = $crate::patience::Tries::new();
+        let mut tries = $crate::retry::Tries::new();
         loop {
             match $ask.await {
                 Err(error) if $crate::fault::is_passing(&error) => {
@@ -51,4 +51,4 @@ macro_rules! patiently {
         }
     }};
 }
-pub(crate) use patiently;
+pub(crate) use retried;

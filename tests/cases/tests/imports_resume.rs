@@ -60,7 +60,7 @@ const PLACES: [(u64, u64); 9] = [
 ];
 
 #[test]
-fn with_force_all_else_is_run_and_each_failure_told_once() {
+fn with_force_all_else_is_run_and_each_failure_reported_once() {
     for server in [mariadb_10_11(), mysql_8_0_15()] {
         let scratch = Scratch::new();
         let running = start(&server, &scratch);

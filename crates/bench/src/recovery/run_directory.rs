@@ -9,7 +9,7 @@
 //! ```
 
 use super::make::Crashed;
-use super::request::Place;
+use super::request::WorkLocation;
 use evenkeel_op::disk::remove_any;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
@@ -22,19 +22,19 @@ const PREFIX: &str = "evenkeel-recovery-";
 
 /// A directory of one run.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct RunDirectory {
     top: PathBuf,
     is_kept: bool,
     /// Held until the directory is gone.
     _lock: File,
 }
 
-impl Ground {
+impl RunDirectory {
     /// Makes it, after removing what killed runs left.
-    pub(super) fn prepare(place: &Place) -> Result<Self> {
+    pub(super) fn prepare(place: &WorkLocation) -> Result<Self> {
         let (top, is_kept) = match place {
-            Place::Kept(top) => (top.clone(), true),
-            Place::Below(parent) => {
+            WorkLocation::Kept(top) => (top.clone(), true),
+            WorkLocation::Below(parent) => {
                 remove_leftovers(parent);
                 (new_name(parent), false)
             }
@@ -49,17 +49,21 @@ impl Ground {
                 format!("another run works in {}", top.display()),
             )
         })?;
-        let ground = Self {
+        let run_directory = Self {
             top,
             is_kept,
             _lock: lock,
         };
-        ground.clear()?;
-        for directory in [ground.run_dir(), ground.slow(), ground.at("crashed")] {
+        run_directory.clear()?;
+        for directory in [
+            run_directory.run_dir(),
+            run_directory.slow(),
+            run_directory.at("crashed"),
+        ] {
             fs::create_dir_all(&directory)
                 .context(|| format!("failed to create {}", directory.display()))?;
         }
-        Ok(ground)
+        Ok(run_directory)
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -131,7 +135,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for RunDirectory {
     fn drop(&mut self) {
         // Nothing useful can be done about a failure: the next run tries again.
         if self.clear().is_ok() && fs::remove_dir(self.slow()).is_ok() && !self.is_kept {
@@ -195,10 +199,10 @@ mod tests {
         fs::create_dir_all(left.join("copy/shop")).unwrap();
         let foreign = parent.path().join("evenkeel-other");
         fs::create_dir(&foreign).unwrap();
-        let place = Place::Below(parent.path().to_owned());
-        let first = Ground::prepare(&place).unwrap();
+        let place = WorkLocation::Below(parent.path().to_owned());
+        let first = RunDirectory::prepare(&place).unwrap();
         assert!(!left.exists());
-        let second = Ground::prepare(&place).unwrap();
+        let second = RunDirectory::prepare(&place).unwrap();
         assert!(first.run_dir().exists() && second.run_dir().exists());
         drop((first, second));
         let names: Vec<_> = fs::read_dir(parent.path()).unwrap().collect();
@@ -221,31 +225,32 @@ mod tests {
         remove_leftovers(parent.path());
         assert!(theirs.exists());
         assert_eq!(fs::read_to_string(&precious).unwrap(), "root's");
-        let error = Ground::prepare(&Place::Kept(theirs)).unwrap_err();
+        let error = RunDirectory::prepare(&WorkLocation::Kept(theirs)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused);
     }
 
     #[test]
     fn a_kept_directory_stays_and_has_one_user() {
         let top = tempfile::tempdir().unwrap();
-        let place = Place::Kept(top.path().join("work"));
-        let ground = Ground::prepare(&place).unwrap();
-        fs::create_dir(ground.crashed("one")).unwrap();
-        fs::create_dir(ground.copy()).unwrap();
-        let busy = Ground::prepare(&place).unwrap_err();
+        let place = WorkLocation::Kept(top.path().join("work"));
+        let run_directory = RunDirectory::prepare(&place).unwrap();
+        fs::create_dir(run_directory.crashed("one")).unwrap();
+        fs::create_dir(run_directory.copy()).unwrap();
+        let busy = RunDirectory::prepare(&place).unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::Busy);
-        drop(ground);
-        let ground = Ground::prepare(&place).unwrap();
-        assert!(ground.crashed("one").exists());
-        assert!(!ground.copy().exists());
+        drop(run_directory);
+        let run_directory = RunDirectory::prepare(&place).unwrap();
+        assert!(run_directory.crashed("one").exists());
+        assert!(!run_directory.copy().exists());
     }
 
     #[test]
     fn too_little_space_is_refused() {
         let parent = tempfile::tempdir().unwrap();
-        let ground = Ground::prepare(&Place::Below(parent.path().to_owned())).unwrap();
-        ground.refuse_too_small(1, 1).unwrap();
-        let error = ground.refuse_too_small(1 << 60, 1).unwrap_err();
+        let run_directory =
+            RunDirectory::prepare(&WorkLocation::Below(parent.path().to_owned())).unwrap();
+        run_directory.refuse_too_small(1, 1).unwrap();
+        let error = run_directory.refuse_too_small(1 << 60, 1).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused);
         assert!(error.to_string().contains("are free"), "{error}");
     }

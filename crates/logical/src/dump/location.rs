@@ -11,26 +11,26 @@ const RUN: u64 = 1 << 20;
 
 /// A directory or a store.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum DumpLocation {
     /// A directory of this host.
     Directory(PathBuf),
     /// A place for objects, for example in S3.
     Store(Arc<dyn Store>),
 }
 
-impl From<PathBuf> for Place {
+impl From<PathBuf> for DumpLocation {
     fn from(path: PathBuf) -> Self {
         Self::Directory(path)
     }
 }
 
-impl From<&Path> for Place {
+impl From<&Path> for DumpLocation {
     fn from(path: &Path) -> Self {
         Self::Directory(path.to_owned())
     }
 }
 
-impl Place {
+impl DumpLocation {
     /// Returns the name of a file in it, for people; with an empty name, its own.
     #[must_use]
     pub fn shown(&self, name: &str) -> String {

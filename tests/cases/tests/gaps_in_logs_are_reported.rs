@@ -44,9 +44,9 @@ fn purged(server: TestServer) {
             .unwrap();
         session.value("SHOW BINARY LOGS").unwrap().as_ref() == Some(&behind.file)
     });
-    let told = archive(&evenkeel(), &site, &[]);
-    assert_eq!(told.code, Some(4), "{told:?}");
-    assert!(told.message().contains("deleted"), "{told:?}");
+    let reported = archive(&evenkeel(), &site, &[]);
+    assert_eq!(reported.code, Some(4), "{reported:?}");
+    assert!(reported.message().contains("deleted"), "{reported:?}");
     let allowed = archive(&evenkeel(), &site, &["--allow-gap"]);
     assert_eq!(allowed.code, Some(3), "{allowed:?}");
     let mut list = evenkeel().command(&["binlog", "list"]);

@@ -117,7 +117,7 @@ fn one_that_stood_before_is_left_alone() {
 }
 
 #[test]
-fn it_goes_on_without_connections_and_without_watchdog() {
+fn it_continues_without_connections_and_without_watchdog() {
     for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
         let pair = Pair::start(&server, By::Position, &[], &[]);
         let mut session = pair.replica.session().unwrap();

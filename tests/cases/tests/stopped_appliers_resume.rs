@@ -112,7 +112,7 @@ impl Case {
         status(self.site.running()).channels[0].applier
     }
 
-    fn assert_goes_on(&self, point: &str) {
+    fn assert_resumes(&self, point: &str) {
         wait_until_it_applies(self.site.running());
         until("no process is left", || self.processes().is_empty());
         assert_eq!(self.applier(), ThreadState::Running, "{point}");
@@ -134,7 +134,7 @@ impl Case {
     fn at_each(&self, points: &[&str]) {
         for point in points {
             self.kill_at(point, false);
-            self.assert_goes_on(point);
+            self.assert_resumes(point);
             self.kill_at(point, true);
             if APPLIER_STANDS.contains(point) {
                 assert_eq!(
@@ -147,12 +147,12 @@ impl Case {
             if APPLIER_STANDS.contains(point) {
                 assert!(said.contains("had left the SQL thread stopped"), "{said}");
             }
-            self.assert_goes_on(point);
+            self.assert_resumes(point);
             assert_eq!(self.notes(), 0, "{point}");
         }
         let ended = run(self.backup());
         assert!(ended.generation() > 0);
-        self.assert_goes_on("the end");
+        self.assert_resumes("the end");
         assert_eq!(self.notes(), 0);
     }
 }
@@ -213,7 +213,7 @@ fn by_the_command_for_its_server_while_another_waits() {
     assert!(said.contains("had left the SQL thread stopped"), "{said}");
     other.kill().unwrap();
     other.wait().unwrap();
-    case.assert_goes_on("while another waits");
+    case.assert_resumes("while another waits");
 }
 
 /// A server that was restarted has its own way with its appliers.

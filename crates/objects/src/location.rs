@@ -1,7 +1,7 @@
 //! Where a store is, and how to get in.
 
 use crate::fault::innermost;
-use crate::shared::Manners;
+use crate::shared::StoreOptions;
 use crate::store::ObjectsStore;
 use crate::way::{Tell, Way};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
@@ -24,19 +24,19 @@ const SCHEMES: [&str; 9] = [
 
 /// A URL and the options to open it with.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct StoreLocation {
     url: Url,
     options: BTreeMap<String, String>,
 }
 
 /// Options hold secrets.
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for StoreLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Place({})", self.url)
     }
 }
 
-impl Place {
+impl StoreLocation {
     /// Whether a word is meant as a URL, not as a path: `s3://bucket/prefix`.
     #[must_use]
     pub fn is_url(word: &str) -> bool {
@@ -83,10 +83,10 @@ impl Place {
     }
 
     /// Opens the store. Nothing is asked of it yet.
-    pub fn open(&self, manners: Manners) -> Result<ObjectsStore> {
+    pub fn open(&self, options: StoreOptions) -> Result<ObjectsStore> {
         choose_tls();
-        let (store, prefix) = self.connect(&manners.tell)?;
-        ObjectsStore::new(store, prefix, self.url.to_string(), manners)
+        let (store, prefix) = self.connect(&options.tell)?;
+        ObjectsStore::new(store, prefix, self.url.to_string(), options)
     }
 
     fn connect(&self, tell: &Tell) -> Result<(Arc<dyn ObjectStore>, Path)> {
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn hints(word: &str) -> String {
-        let error = Place::parse(word, []).unwrap_err();
+        let error = StoreLocation::parse(word, []).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
         format!("{error} {:?}", error.hints())
     }
@@ -239,10 +239,10 @@ mod tests {
     #[test]
     fn urls_are_told_from_paths() {
         for url in ["s3://bucket/a", "gs://b", "https://x/y"] {
-            assert!(Place::is_url(url), "{url}");
+            assert!(StoreLocation::is_url(url), "{url}");
         }
         for path in ["/backup", "backup", "./s3:/x", "C:/x", "://x", "a b://c"] {
-            assert!(!Place::is_url(path), "{path}");
+            assert!(!StoreLocation::is_url(path), "{path}");
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let place = Place::parse(
+        let place = StoreLocation::parse(
             "s3://bucket/x",
             [("AWS_SECRET_ACCESS_KEY".to_owned(), "hush".to_owned())],
         );

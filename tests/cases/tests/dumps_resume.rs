@@ -79,7 +79,7 @@ impl Site {
 
     /// Goes on to the end, and compares with a dump of the same moment.
     #[track_caller]
-    fn goes_on(&self) -> Ended {
+    fn continues(&self) -> Ended {
         let ended = done(run(self.dump(&self.dir, &["--resume"])));
         let fresh = self.scratch.join("fresh");
         done(run(self.dump(&fresh, &[])));
@@ -110,7 +110,7 @@ impl Site {
         for sql in statements {
             session.run(sql).unwrap_or_else(|e| panic!("{}", e.chain()));
         }
-        self.goes_on()
+        self.continues()
     }
 }
 
@@ -192,7 +192,7 @@ fn case(server: TestServer) {
     for point in KILLS {
         site.dies_at(point);
     }
-    let ended = site.goes_on();
+    let ended = site.continues();
     // All but the table without transactions.
     assert!(kept(&ended) > 20, "{}", ended.answer);
     assert_eq!(ended.answer["chunks"], kept(&ended) + 1, "{}", ended.answer);
@@ -337,7 +337,7 @@ fn what_is_not_proved_is_read_again() {
     bytes[middle] ^= 1;
     fs::write(&file, bytes).unwrap();
     fs::remove_file(site.dir.join("d/busy.000001-0.tsv.zst")).unwrap();
-    let ended = site.goes_on();
+    let ended = site.continues();
     assert!(
         why(&ended).contains(r#""chunks":2,"why":"the file is not"#),
         "{}",
@@ -349,13 +349,13 @@ fn what_is_not_proved_is_read_again() {
     let stopped = site.running.take().unwrap();
     stopped.stop(std::time::Duration::from_secs(60)).unwrap();
     site.start_again();
-    let ended = site.goes_on();
+    let ended = site.continues();
     assert!(kept(&ended) > 3, "{}", ended.answer);
     next_second(&mut site.session());
     site.dies_at(END);
     site.running.take().unwrap().kill();
     site.start_again();
-    let ended = site.goes_on();
+    let ended = site.continues();
     assert_eq!(kept(&ended), 0, "{}", ended.answer);
     assert!(why(&ended).contains("has crashed"), "{}", why(&ended));
 }
@@ -396,7 +396,7 @@ fn a_server_that_dies() {
     assert_eq!(error.kind().exit_code(), 13, "{}", error.chain());
     fail::remove("dump.range-done");
     site.start_again();
-    let ended = site.goes_on();
+    let ended = site.continues();
     assert!(kept(&ended) >= 7, "{}", ended.answer);
     assert_eq!(why(&ended), "[]");
 }
@@ -415,7 +415,7 @@ fn connections_that_are_cut_and_a_disk_that_was_full() {
     command.arg("--output").arg(&site.dir);
     let ended = run(command);
     assert_eq!(ended.code, Some(13), "{ended:?}");
-    let ended = site.goes_on();
+    let ended = site.continues();
     assert!(kept(&ended) > 3, "{}", ended.answer);
 
     let small = LoopFs::ext4(16 << 20);

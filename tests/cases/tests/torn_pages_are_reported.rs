@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 fn of_every_server() {
     for server in servers() {
         let site = Site::start(server, LoopFs::xfs(4 << 30), 100, &[]);
-        let told = site.server.name;
+        let reported = site.server.name;
         let mut session = site.running().session().unwrap();
         make_copied(&mut session);
         let (data, table) = (site.fs.join("data"), site.fs.join("data/bank/victim.ibd"));
@@ -23,11 +23,11 @@ fn of_every_server() {
 
         let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
         let ended = run(evenkeel.backup(&site, &[]));
-        assert_eq!(ended.code, Some(0), "{told}: {ended:?}");
-        assert_eq!(ended.answer["pages_torn"], 1, "{told}: {ended:?}");
-        assert_eq!(ended.answer["pages_corrupt"], 0, "{told}");
+        assert_eq!(ended.code, Some(0), "{reported}: {ended:?}");
+        assert_eq!(ended.answer["pages_torn"], 1, "{reported}: {ended:?}");
+        assert_eq!(ended.answer["pages_corrupt"], 0, "{reported}");
         let named = format!("page {page} of data/bank/victim.ibd");
-        assert!(ended.said.contains(&named), "{told}: {ended:?}");
+        assert!(ended.said.contains(&named), "{reported}: {ended:?}");
 
         let restored = site.restore(None, "restored").unwrap();
         let mut launch = site.launch.clone();
@@ -37,6 +37,6 @@ fn of_every_server() {
         let sum = session
             .value("SELECT SUM(LENGTH(name)) FROM bank.victim")
             .unwrap();
-        assert_eq!(sum.as_deref(), Some("38400"), "{told}");
+        assert_eq!(sum.as_deref(), Some("38400"), "{reported}");
     }
 }

@@ -51,8 +51,12 @@ fn case(server: &TestServer) {
     });
     for error in both(&broken) {
         assert_eq!(error.kind(), ErrorKind::Unreachable, "{}", error.chain());
-        let told = format!("the login at {} was cut off: ", broken.display());
-        assert!(error.to_string().starts_with(&told), "{}", error.chain());
+        let reported = format!("the login at {} was cut off: ", broken.display());
+        assert!(
+            error.to_string().starts_with(&reported),
+            "{}",
+            error.chain()
+        );
     }
     let ssh = listener(&scratch, "ssh", |mut client| {
         let _ = client.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n");
@@ -60,11 +64,15 @@ fn case(server: &TestServer) {
     });
     for error in both(&ssh) {
         assert_eq!(error.kind(), ErrorKind::Unreachable, "{}", error.chain());
-        let told = format!(
+        let reported = format!(
             "the program that listens at {} is not MySQL or MariaDB",
             ssh.display()
         );
-        assert!(error.to_string().starts_with(&told), "{}", error.chain());
+        assert!(
+            error.to_string().starts_with(&reported),
+            "{}",
+            error.chain()
+        );
     }
 }
 

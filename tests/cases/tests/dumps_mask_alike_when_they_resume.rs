@@ -68,7 +68,7 @@ impl Site {
     }
 }
 
-fn go_on(server: &TestServer) {
+fn resume(server: &TestServer) {
     let site = Site::start(server);
     let [one, two] = &site.keys;
     for point in [
@@ -121,10 +121,10 @@ fn go_on(server: &TestServer) {
 
 #[test]
 fn on_mariadb() {
-    go_on(&mariadb_10_11());
+    resume(&mariadb_10_11());
 }
 
 #[test]
 fn on_mysql_8() {
-    go_on(&mysql_8_0_15());
+    resume(&mysql_8_0_15());
 }
