@@ -21,7 +21,7 @@ pub(crate) fn tips(error: &clap::Error) -> Vec<String> {
             .unwrap_or_default(),
         ErrorKind::MissingRequiredArgument if lacks(error, "--target ") => vec![
             "name a new or an empty directory: --target /restored".to_owned(),
-            "a volume can go back to its device or file instead: --onto PATH".to_owned(),
+            "to restore a volume to its device or file, use --onto PATH".to_owned(),
         ],
         ErrorKind::UnknownArgument if is_hidden(error) => vec![
             "-p alone asks for it".to_owned(),

@@ -1,7 +1,7 @@
 //! The query cache and memcached before a table, under a share of writes.
 //!
-//! Stale reads are counted: each row has a version. A writer notes the version once its UPDATE is
-//! committed and the cache told; a reader who gets an older one than was noted before it asked was lied to.
+//! Stale reads are counted: each row has a version. A writer notes the version after its UPDATE is
+//! committed and the cache is updated. A read is stale if it returns an older version than was noted before it.
 
 use super::memcached::{Client, Memcached};
 use super::report::{ExperimentReport, Metric};

@@ -80,8 +80,8 @@ fn back_up_there(args: &Backup, verb: &Verb, words: &[OsString], ui: &Ui) -> Res
     Ok(answer)
 }
 
-/// Refuses an answer about a generation that the repository does not have, or had before the run. What is forgotten and
-/// told goes by it, and a host that was taken over says what it likes.
+/// Refuses an answer about a generation that the repository does not have, or had before the run: what is forgotten
+/// and reported depends on this number, and a host that was taken over may send any.
 fn refuse_phantom(made: u32, before: u32, there: &[u32]) -> Result<()> {
     if made > before && there.contains(&made) {
         return Ok(());

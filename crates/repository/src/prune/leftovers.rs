@@ -1,8 +1,8 @@
 //! What a prune that was ended has left, and what only the head says is dead.
 //!
-//! Anybody who may write can make a head that calls packs dropped or rewritten. So nothing goes on its word:
-//! the plan's walk went through all that can be restored, and of two revisions of a pack one goes only when
-//! the other has every block that is needed.
+//! Anybody who may write can make a head that calls packs dropped or rewritten. So the head
+//! alone removes nothing: the plan has walked through all that can be restored, and one of two revisions of a
+//! pack is removed only if the other has every block that is needed.
 
 use super::plan::PrunePlan;
 use crate::catalog::{Catalog, Expected, Opened};
