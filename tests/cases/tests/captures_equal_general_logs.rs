@@ -5,7 +5,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::Scratch;
 use evenkeel_testkit::servers::{
-    SERVER_DEADLINE, TestServer, mariadb_10_11, mariadb_11_8, mysql_8_0_15,
+    SERVER_DEADLINE, TestServer, cache, mariadb_10_11, mariadb_11_8, mysql_8_0_15,
 };
 use evenkeel_testkit::wait::until;
 use evenkeel_traffic::source::{GeneralLog, Input};
@@ -24,6 +24,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
 /// What each session asked for, in order: `Query SELECT 1`.
 type Sessions = BTreeMap<u32, Vec<String>>;
+
+/// What the clients of the terminal are given.
+const STATEMENTS: &str = "SELECT 1;\nSELECT 'a\n\tb''c;', \"d\" -- e\n;\nCREATE DATABASE IF NOT EXISTS s; USE s;\n\
+     CREATE TABLE IF NOT EXISTS t (a INT);\nINSERT INTO t VALUES (1),(2); SELECT * FROM t; SET @a = 1;\n\
+     SHOW WARNINGS;\n";
+
+/// Who logs in: most, and those who know no older method than MySQL's newer one.
+const USERS: [&str; 2] = ["app", "newer"];
 
 /// Characters of a statement that are compared.
 const LONGEST: usize = 10_000;
@@ -90,13 +98,50 @@ fn sysbench(port: u16, mode: &str, verb: &str) {
     run(sysbench.arg(verb), "sysbench");
 }
 
+/// Runs a program with the driver for Go and one with each driver for Java.
+fn programs(port: u16) {
+    let client = cache().join("go-client/client");
+    let address = format!("127.0.0.1:{port}");
+    run(
+        Command::new(client).args([&address, USERS[0], "secret"]),
+        "Go",
+    );
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../testkit/clients/Client.java"
+    );
+    for (driver, scheme, database) in [
+        ("mysql-connector-j", "mysql", "java"),
+        ("mariadb-java-client", "mariadb", "java_too"),
+    ] {
+        let jar = cache().join(format!("java-drivers/{driver}.jar"));
+        let login = "user=app&password=secret&sslMode=DISABLED";
+        for options in [
+            "",
+            "&useServerPrepStmts=true",
+            "&rewriteBatchedStatements=true&allowMultiQueries=true",
+        ] {
+            let url = format!("jdbc:{scheme}://{address}/?{login}{options}");
+            let mut java = Command::new("java");
+            java.arg("-cp").arg(&jar).arg(source).args([&url, database]);
+            run(&mut java, &url);
+        }
+    }
+}
+
+/// Runs the mysql client of MySQL 9, by an account of the method that it knows.
+fn newest_client(port: u16, statements: &str) {
+    let mut client = Command::new(cache().join("mysql-9-client/usr/bin/mysql"));
+    client.args(["--no-defaults", "-h127.0.0.1", "-psecret", "-u", USERS[1]]);
+    client.args(["--ssl-mode=DISABLED", "--get-server-public-key"]);
+    client.arg(format!("-P{port}")).args(["-e", statements]);
+    run(&mut client, "mysql");
+}
+
 /// Runs all clients; one of them by TLS, where the server has that.
 fn clients(port: u16, socket: &Path, has_tls: bool) {
-    let statements = "SELECT 1;\nSELECT 'a\n\tb''c;', \"d\" -- e\n;\nCREATE DATABASE s; USE s;\nCREATE TABLE t (a INT);\n\
-         INSERT INTO t VALUES (1),(2); SELECT * FROM t; SET @a = 1;\n\
-         SHOW WARNINGS;\n";
     let mut plain = client(port);
-    run(plain.args(["--skip-ssl", "-e", statements]), "mariadb");
+    run(plain.args(["--skip-ssl", "-e", STATEMENTS]), "mariadb");
     let mut python = Command::new("/usr/bin/python3");
     run(python.args(["-c", PYTHON, &port.to_string()]), "PyMySQL");
     if has_tls {
@@ -134,7 +179,7 @@ fn logged(path: &Path) -> Sessions {
     let mut log = GeneralLog::new(Input::open(path).unwrap(), TimeZone::system());
     let mut each = |one: &evenkeel_traffic::Statement<'_>| {
         let is_asked = matches!(one.command, Asked::Query | Asked::Prepare | Asked::Execute);
-        if is_asked && one.user == Some("app") {
+        if is_asked && one.user.is_some_and(|user| USERS.contains(&user)) {
             let text = String::from_utf8_lossy(one.sql);
             let asked = all.entry(one.session.unwrap()).or_default();
             let command = format!("{:?}", one.command);
@@ -156,7 +201,8 @@ fn captured(documents: &[Value]) -> Sessions {
         // MySQL cannot prepare BEGIN, and logs nothing of the attempt.
         let is_refused = command == "Prepare" && !one["error"].is_null();
         if ["Query", "Prepare", "Execute"].contains(&command) && !is_refused {
-            assert_eq!(one["user"], "app", "{one}");
+            let user = one["user"].as_str().unwrap();
+            assert!(USERS.contains(&user), "{one}");
             let session = u32::try_from(one["session"].as_u64().unwrap()).unwrap();
             let asked = all.entry(session).or_default();
             let bytes = one["sql_bytes"].as_u64().unwrap();
@@ -213,10 +259,10 @@ fn shown_between(documents: &[Value], span: &RangeInclusive<Timestamp>) -> [u64;
     sums
 }
 
-fn make_account(running: &Running, how: &str) {
+fn make_account(running: &Running, user: &str, how: &str) {
     let mut session = running.session().unwrap();
     for host in ["localhost", "127.0.0.1"] {
-        let account = format!("app@'{host}'");
+        let account = format!("{user}@'{host}'");
         let make = format!("CREATE USER {account} IDENTIFIED {how} BY 'secret'");
         session.run(&make).unwrap();
         session
@@ -275,10 +321,18 @@ fn case(server: &TestServer, how: &str) {
     let datadir = scratch.path().join("data");
     let running = server.run(&server.prepare(&datadir, &LOGGED).with_networking());
     let port = running.port().unwrap();
-    make_account(&running, how);
+    make_account(&running, USERS[0], how);
+    let is_mysql = !how.is_empty();
+    if is_mysql {
+        make_account(&running, USERS[1], "WITH caching_sha2_password");
+    }
     let has_tls = has_tls(&running);
     let capture = Captured::begin(&scratch, port);
     clients(port, running.socket(), has_tls);
+    programs(port);
+    if is_mysql {
+        newest_client(port, STATEMENTS);
+    }
     sysbench(port, "auto", "prepare");
     let windows = ["disable", "auto"].map(|mode| {
         let begin = Timestamp::now();
