@@ -15,6 +15,7 @@
 //! | `binlog_stream` | a binary log, as replicas receive it |
 //! | `refusal` | what an error number means |
 //! | `watch` | a connection of others, seen from outside |
+//! | `relay` | a connection of others, relayed |
 
 mod auth;
 mod binlog_stream;
@@ -27,6 +28,7 @@ mod packet;
 mod play;
 mod prepared;
 mod refusal;
+pub mod relay;
 mod rows;
 mod stream;
 mod tls;

@@ -28,7 +28,7 @@ pub(crate) fn wrap(stream: Patient, options: &ConnectOptions) -> io::Result<Stre
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-fn config(options: &ConnectOptions) -> io::Result<ClientConfig> {
+pub(crate) fn config(options: &ConnectOptions) -> io::Result<ClientConfig> {
     let roots = Arc::new(roots(options.ssl_ca.as_deref())?);
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
@@ -78,7 +78,7 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     })
 }
 
-fn invalid(error: Error) -> io::Error {
+pub(crate) fn invalid(error: Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 

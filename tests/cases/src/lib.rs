@@ -27,6 +27,7 @@ pub mod queues;
 pub mod rounds;
 pub mod shell;
 pub mod storm;
+pub mod taps;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
 use evenkeel_backup::restore::{self, RestoreReport, RestoreRequest};
 use evenkeel_op::{Cancel, Result, Run, Silent};

@@ -1,6 +1,7 @@
-//! Does a live capture of real clients show each session's statements as the server's general log has them, and as many
-//! as the server counted?
+//! Does a capture of real clients, from an interface or through a tap, show each session's statements as the server's
+//! general log has them, and as many as the server counted?
 
+use evenkeel_cases::taps::Tap;
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::Scratch;
@@ -41,7 +42,8 @@ const LOGGED: [&str; 2] = ["--general-log=1", "--general-log-file=general.log"];
 /// Errors, several results, values of every kind, long texts.
 const PYTHON: &str = r#"
 import pymysql, sys
-c = pymysql.connect(host="127.0.0.1", port=int(sys.argv[1]), user="app", password="secret", charset="utf8mb4")
+door = {"unix_socket": sys.argv[1]} if "/" in sys.argv[1] else {"host": "127.0.0.1", "port": int(sys.argv[1])}
+c = pymysql.connect(**door, user="app", password="secret", charset="utf8mb4")
 u = c.cursor()
 u.execute("CREATE DATABASE py")
 c.select_db("py")
@@ -71,21 +73,27 @@ fn run(command: &mut Command, what: &str) -> String {
 
 // Not among the statements are those of which servers write more or less into the log than was sent: several in one
 // text, PREPARE as text, and what no parser takes.
-fn client(port: u16) -> Command {
+fn client(door: &Door) -> Command {
     let mut client = Command::new("mariadb");
-    client.args(["--no-defaults", "-h127.0.0.1", "-uapp", "-psecret"]);
-    client.arg(format!("-P{port}"));
+    client.args(["--no-defaults", "-uapp", "-psecret"]);
+    match door {
+        Door::Port(port) => client.arg("-h127.0.0.1").arg(format!("-P{port}")),
+        Door::File(path) => client.arg("-S").arg(path),
+    };
     client
 }
 
-fn sysbench(port: u16, mode: &str, verb: &str) {
+/// Where clients connect.
+#[derive(Debug, Clone)]
+enum Door {
+    Port(u16),
+    File(PathBuf),
+}
+
+fn sysbench(door: &Door, mode: &str, verb: &str) {
     let mut sysbench = Command::new("sysbench");
     sysbench
-        .args([
-            "oltp_read_write",
-            "--mysql-host=127.0.0.1",
-            "--mysql-user=app",
-        ])
+        .args(["oltp_read_write", "--mysql-user=app"])
         .args([
             "--mysql-password=secret",
             "--mysql-db=s",
@@ -93,8 +101,13 @@ fn sysbench(port: u16, mode: &str, verb: &str) {
             "--table-size=200",
         ])
         .args(["--threads=3", "--events=60", "--time=0"])
-        .arg(format!("--db-ps-mode={mode}"))
-        .arg(format!("--mysql-port={port}"));
+        .arg(format!("--db-ps-mode={mode}"));
+    match door {
+        Door::Port(port) => sysbench
+            .arg("--mysql-host=127.0.0.1")
+            .arg(format!("--mysql-port={port}")),
+        Door::File(path) => sysbench.arg(format!("--mysql-socket={}", path.display())),
+    };
     run(sysbench.arg(verb), "sysbench");
 }
 
@@ -139,13 +152,17 @@ fn newest_client(port: u16, statements: &str) {
 }
 
 /// Runs all clients; one of them by TLS, where the server has that.
-fn clients(port: u16, socket: &Path, has_tls: bool) {
-    let mut plain = client(port);
+fn clients(door: &Door, socket: &Path, has_tls: bool) {
+    let mut plain = client(door);
     run(plain.args(["--skip-ssl", "-e", STATEMENTS]), "mariadb");
     let mut python = Command::new("/usr/bin/python3");
-    run(python.args(["-c", PYTHON, &port.to_string()]), "PyMySQL");
+    let at = match door {
+        Door::Port(port) => port.to_string(),
+        Door::File(path) => path.display().to_string(),
+    };
+    run(python.args(["-c", PYTHON, &at]), "PyMySQL");
     if has_tls {
-        let hidden = run(client(port).args(["--ssl", "-e", HIDDEN]), "TLS");
+        let hidden = run(client(door).args(["--ssl", "-e", HIDDEN]), "TLS");
         assert!(hidden.contains("hidden"));
     }
     // Not on the wire: the log has it alone.
@@ -173,8 +190,8 @@ fn entry(command: &str, text: &str, bytes: u64) -> String {
 /// What the one session by TLS asks for.
 const HIDDEN: &str = "SELECT 'hidden'";
 
-/// Returns the sessions of a general log, without those that came by the socket or by TLS.
-fn logged(path: &Path) -> Sessions {
+/// Returns the sessions of a general log, without those that came by the socket, and the one by TLS where that is hidden.
+fn logged(path: &Path, hides_tls: bool) -> Sessions {
     let mut all = Sessions::new();
     let mut log = GeneralLog::new(Input::open(path).unwrap(), TimeZone::system());
     let mut each = |one: &evenkeel_traffic::Statement<'_>| {
@@ -189,7 +206,7 @@ fn logged(path: &Path) -> Sessions {
     };
     let coverage = log.read(&mut each, &evenkeel_op::Cancel::new()).unwrap();
     assert_eq!(coverage.undecodable, 0);
-    all.retain(|_, asked| !asked.iter().any(|one| one.ends_with(HIDDEN)));
+    all.retain(|_, asked| !hides_tls || !asked.iter().any(|one| one.ends_with(HIDDEN)));
     all
 }
 
@@ -230,10 +247,10 @@ fn counts(session: &mut Session) -> [u64; 3] {
 }
 
 /// Runs sysbench in a mode, and returns by how much the server's counts grew.
-fn counted(running: &Running, port: u16, mode: &str) -> [u64; 3] {
+fn counted(running: &Running, door: &Door, mode: &str) -> [u64; 3] {
     let mut session = running.session().unwrap();
     let before = counts(&mut session);
-    sysbench(port, mode, "run");
+    sysbench(door, mode, "run");
     let after = counts(&mut session);
     [0, 1, 2].map(|n| after[n] - before[n])
 }
@@ -316,34 +333,88 @@ impl Captured {
     }
 }
 
-fn case(server: &TestServer, how: &str) {
+/// What sees the clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Through {
+    Interface,
+    Tap,
+    /// A tap that is the end of TLS.
+    TapWithTls,
+    /// A tap between socket files.
+    TapOfFiles,
+}
+
+/// Captures, while clients do their work at a port; returns what the work came to.
+fn capture<T>(
+    scratch: &Scratch,
+    running: &Running,
+    through: Through,
+    work: impl FnOnce(&Door) -> T,
+) -> (Vec<Value>, Value, T) {
+    let port = running.port().unwrap();
+    if through == Through::Interface {
+        let capture = Captured::begin(scratch, port);
+        let result = work(&Door::Port(port));
+        let (documents, answer) = capture.end();
+        return (documents, answer, result);
+    }
+    let make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=tap -keyout key.pem -out cert.pem";
+    let mut openssl = Command::new("sh");
+    run(
+        openssl.args(["-c", make]).current_dir(scratch.path()),
+        "openssl",
+    );
+    // The TLS of MySQL 8.0.15 is too old for ours.
+    let mut more = vec!["--ssl-mode", "DISABLED"];
+    if through == Through::TapWithTls {
+        more.extend(["--tap-cert", "cert.pem", "--tap-key", "key.pem"]);
+    }
+    let (listen, to) = match through {
+        Through::TapOfFiles => ("./tap.sock", running.socket().display().to_string()),
+        _ => ("127.0.0.1:0", format!("127.0.0.1:{port}")),
+    };
+    let mut tap = Tap::begin(PROGRAM, scratch.path(), listen, &to, &more);
+    let result = work(&match through {
+        Through::TapOfFiles => Door::File(scratch.join("tap.sock")),
+        _ => Door::Port(tap.port()),
+    });
+    let answer = tap.end();
+    (tap.statements(), answer, result)
+}
+
+fn case(server: &TestServer, how: &str, through: Through) {
     let scratch = Scratch::new();
     let datadir = scratch.path().join("data");
     let running = server.run(&server.prepare(&datadir, &LOGGED).with_networking());
-    let port = running.port().unwrap();
     make_account(&running, USERS[0], how);
     let is_mysql = !how.is_empty();
     if is_mysql {
         make_account(&running, USERS[1], "WITH caching_sha2_password");
     }
-    let has_tls = has_tls(&running);
-    let capture = Captured::begin(&scratch, port);
-    clients(port, running.socket(), has_tls);
-    programs(port);
-    if is_mysql {
-        newest_client(port, STATEMENTS);
-    }
-    sysbench(port, "auto", "prepare");
-    let windows = ["disable", "auto"].map(|mode| {
-        let begin = Timestamp::now();
-        let counted = counted(&running, port, mode);
-        (begin..=Timestamp::now(), counted)
+    let (tries_tls, hides_tls) = match through {
+        Through::Interface => (has_tls(&running), true),
+        Through::Tap | Through::TapOfFiles => (false, true),
+        Through::TapWithTls => (true, false),
+    };
+    let (documents, answer, windows) = capture(&scratch, &running, through, |door| {
+        clients(door, running.socket(), tries_tls);
+        if let (Door::Port(port), Through::Interface) = (door, through) {
+            programs(*port);
+            if is_mysql {
+                newest_client(*port, STATEMENTS);
+            }
+        }
+        sysbench(door, "auto", "prepare");
+        ["disable", "auto"].map(|mode| {
+            let begin = Timestamp::now();
+            let counted = counted(&running, door, mode);
+            (begin..=Timestamp::now(), counted)
+        })
     });
-    let (documents, answer) = capture.end();
     running.stop(SERVER_DEADLINE).unwrap();
 
     let seen = captured(&documents);
-    let expected = logged(&datadir.join("general.log"));
+    let expected = logged(&datadir.join("general.log"), hides_tls);
     assert!(expected.len() >= 8, "{}: {expected:?}", server.name);
     let ids = |of: &Sessions| of.keys().copied().collect::<Vec<_>>();
     assert_eq!(ids(&seen), ids(&expected), "{}", server.name);
@@ -362,7 +433,7 @@ fn case(server: &TestServer, how: &str) {
         ("bytes_missing", 0),
         ("undecodable", 0),
         ("unseen", 0),
-        ("connections_encrypted", u64::from(has_tls)),
+        ("connections_encrypted", u64::from(tries_tls && hides_tls)),
     ] {
         assert_eq!(answer[what], count, "{} {answer}", server.name);
     }
@@ -370,15 +441,72 @@ fn case(server: &TestServer, how: &str) {
 
 #[test]
 fn of_mariadb_10_11() {
-    case(&mariadb_10_11(), "");
+    case(&mariadb_10_11(), "", Through::Interface);
+}
+
+#[test]
+fn of_mariadb_10_11_through_a_tap() {
+    case(&mariadb_10_11(), "", Through::Tap);
+}
+
+#[test]
+fn of_mariadb_10_11_through_a_tap_with_tls() {
+    case(&mariadb_10_11(), "", Through::TapWithTls);
 }
 
 #[test]
 fn of_mariadb_11_8() {
-    case(&mariadb_11_8(), "");
+    case(&mariadb_11_8(), "", Through::Interface);
+}
+
+#[test]
+fn of_mariadb_11_8_through_a_tap() {
+    case(&mariadb_11_8(), "", Through::Tap);
+}
+
+#[test]
+fn of_mariadb_11_8_through_a_tap_with_tls() {
+    case(&mariadb_11_8(), "", Through::TapWithTls);
 }
 
 #[test]
 fn of_mysql_8_0_15() {
-    case(&mysql_8_0_15(), "WITH mysql_native_password");
+    case(
+        &mysql_8_0_15(),
+        "WITH mysql_native_password",
+        Through::Interface,
+    );
+}
+
+#[test]
+fn of_mysql_8_0_15_through_a_tap() {
+    case(&mysql_8_0_15(), "WITH mysql_native_password", Through::Tap);
+}
+
+#[test]
+fn of_mysql_8_0_15_through_a_tap_with_tls() {
+    case(
+        &mysql_8_0_15(),
+        "WITH mysql_native_password",
+        Through::TapWithTls,
+    );
+}
+
+#[test]
+fn of_mariadb_10_11_through_socket_files() {
+    case(&mariadb_10_11(), "", Through::TapOfFiles);
+}
+
+#[test]
+fn of_mariadb_11_8_through_socket_files() {
+    case(&mariadb_11_8(), "", Through::TapOfFiles);
+}
+
+#[test]
+fn of_mysql_8_0_15_through_socket_files() {
+    case(
+        &mysql_8_0_15(),
+        "WITH mysql_native_password",
+        Through::TapOfFiles,
+    );
 }

@@ -43,6 +43,26 @@ fn capture() {
     page.run("tcpdump -i any -s 0 -w shop.pcap");
     let found = house.run("grep -c 'FROM shop.orders' shop.log");
     assert_ne!(found.trim(), "0");
+    house.run("mariadb -e 'CREATE USER app@localhost'");
+    page.briefly(
+        "--tap :3307",
+        "mariadb -h 127.0.0.1 -P 3307 -u app --skip-ssl -e 'SELECT 1'",
+    );
+    page.briefly(
+        "--tap ./tap.sock",
+        "mariadb -S ./tap.sock -u app -e 'SELECT 1'",
+    );
+    page.briefly(
+        "--tap 0.0.0.0",
+        "mariadb -h 127.0.0.1 -P 3307 --ssl -e 'SELECT 1'",
+    );
+    page.code("--tap", 143);
+    page.before(
+        "--tap 0.0.0.0",
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=tap -keyout tap-key.pem -out tap.pem",
+    );
+    page.run("evenkeel capture --tap :3307");
+    page.run("evenkeel capture --tap 0.0.0.0");
     page.end();
 }
 

@@ -1,5 +1,6 @@
 //! `capture`.
 
+use super::connection::SslModeArg;
 use clap::{ArgGroup, Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,14 +13,27 @@ Examples:
   tcpdump -i any -s 0 -U -w - 'tcp port 3306' | evenkeel capture --pcap -
   evenkeel capture --pcap shop.pcap --min-latency 100ms --user app
   evenkeel capture --pcap shop.pcap --format slowlog > shop.log   For tools that read slow logs
+  evenkeel capture --tap :3307 --to 127.0.0.1:3306                Clients connect to port 3307 of this host
+  evenkeel capture --tap /run/evenkeel/tap.sock --to /run/mysqld/mysqld.sock
+  evenkeel capture --tap 0.0.0.0:3307 --to db1 --tap-cert tap.pem --tap-key tap-key.pem
 
 Prepared statements are shown with their values. If a statement was prepared before the capture started, its
 text is unknown, and it is shown as stmt#NUMBER. Passwords in statements are replaced by '***'. TLS hides
 statements; the connections that use it are counted. The last line, on standard error, reports how much was
-captured. Exit code 3: packets or bytes are missing, a statement's text or a connection was hidden, or the
+captured.
+
+--tap relays connections to the server byte for byte, as an ordinary user, and shows their statements. The
+server sees the tap's address instead of the clients'. Without --tap-cert, the tap does not offer TLS: clients
+that only prefer it send everything in the clear, logins included; accounts that require TLS cannot log in,
+nor, often, accounts with caching_sha2_password that the server has not cached. :PORT listens on 127.0.0.1
+only; to accept clients of the network, type 0.0.0.0:PORT. If statements come faster than they can be written,
+they are dropped from the capture and counted, never from the traffic. At Ctrl-C, connections are closed once
+they are idle.
+
+Exit code 3: packets or bytes are missing, a statement's text or a connection was hidden, or the
 capture is cut off or damaged. Exit code 14: --interface needs root or CAP_NET_RAW.";
 
-/// Show the statements that clients send, decoded from captured packets.
+/// Show the statements that clients send, from captured packets or relayed connections.
 #[derive(Args, Debug)]
 #[command(after_help = CAPTURE, group = ArgGroup::new("source").required(true))]
 pub struct Capture {
@@ -29,15 +43,55 @@ pub struct Capture {
     /// The captured packets, a pcap or pcapng file; `-` reads standard input.
     #[arg(long, value_name = "FILE", group = "source")]
     pub pcap: Option<PathBuf>,
-    /// With --interface: stop after this time [default: at Ctrl-C].
+    /// Relay connections from this address or socket file: `:3307`, `0.0.0.0:3307`, `/run/evenkeel/tap.sock`.
+    #[arg(long, value_name = "LISTEN", group = "source", requires = "to")]
+    pub tap: Option<String>,
+    /// With --tap: the server, as `HOST:PORT` or its socket file.
+    #[arg(long, value_name = "SERVER", requires = "tap", help_heading = "Tap")]
+    pub to: Option<String>,
+    /// With --tap: the certificate for clients that use TLS, in PEM.
+    #[arg(long, value_name = "FILE", requires_all = ["tap", "tap_key"], help_heading = "Tap")]
+    pub tap_cert: Option<PathBuf>,
+    /// With --tap: the key of --tap-cert, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tap_cert", help_heading = "Tap")]
+    pub tap_key: Option<PathBuf>,
+    /// With --tap: relay TLS unread; the statements of these connections are hidden, and counted as such.
+    #[arg(long, requires = "tap", conflicts_with_all = ["tap_cert", "ssl_mode", "ssl_ca"], help_heading = "Tap")]
+    pub tap_pass_tls: bool,
+    /// With --tap: the mode of its socket file, as chmod takes it.
+    #[arg(
+        long,
+        value_name = "MODE",
+        default_value = "0660",
+        requires = "tap",
+        help_heading = "Tap"
+    )]
+    pub tap_mode: String,
+    /// With --tap: how strictly to require TLS to the server; PREFERRED uses it for clients that use it.
+    #[arg(
+        long,
+        value_name = "MODE",
+        ignore_case = true,
+        requires = "tap",
+        help_heading = "Tap"
+    )]
+    pub ssl_mode: Option<SslModeArg>,
+    /// With --tap: certificate authorities to trust for the server, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tap", help_heading = "Tap")]
+    pub ssl_ca: Option<PathBuf>,
+    /// With --tap: at the end, close connections that are not idle after this time.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = super::span, requires = "tap",
+          help_heading = "Tap")]
+    pub drain: Duration,
+    /// With --interface or --tap: stop after this time [default: at Ctrl-C].
     #[arg(long = "for", value_name = "TIME", value_parser = super::span, conflicts_with = "pcap")]
     pub span: Option<Duration>,
-    /// With --interface: memory for packets that wait to be decoded [default: 64M, less on small hosts].
+    /// With --interface or --tap: memory for what waits to be decoded [default: 64M, less on small hosts].
     #[arg(long, value_name = "SIZE", value_parser = super::size, conflicts_with = "pcap")]
     pub ring: Option<u64>,
     /// The port that the server listens on; repeat for several.
     #[arg(long, value_name = "PORT", default_value = "3306",
-          value_parser = clap::value_parser!(u16).range(1..))]
+          value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "tap")]
     pub port: Vec<u16>,
     /// The output format [default: line; with --json: json].
     #[arg(long, value_name = "FORMAT")]

@@ -223,7 +223,7 @@ pub enum Verb {
     Keys(KeysCare),
     /// Save the state of a data directory, and roll back to it in a second.
     Baseline(BaselineCare),
-    /// Show the statements that clients send, decoded from captured packets.
+    /// Show the statements that clients send, from captured packets or relayed connections.
     Capture(Box<Capture>),
     /// Measure servers and storage.
     Bench(Bench),

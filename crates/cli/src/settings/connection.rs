@@ -98,7 +98,7 @@ fn given(typed: &Connection) -> Given {
         user: typed.user,
         password: typed.password.flatten().map(|hidden| Secret::new(hidden.0)),
         protocol: None,
-        ssl_mode: typed.ssl_mode.map(mode),
+        ssl_mode: typed.ssl_mode.map(ssl_mode),
         ssl_ca: typed.ssl_ca,
         ssl_cert: typed.ssl_cert,
         ssl_key: typed.ssl_key,
@@ -106,7 +106,8 @@ fn given(typed: &Connection) -> Given {
     }
 }
 
-fn mode(typed: SslModeArg) -> SslMode {
+/// Returns what a mode's name means.
+pub fn ssl_mode(typed: SslModeArg) -> SslMode {
     match typed {
         SslModeArg::Disabled => SslMode::Disabled,
         SslModeArg::Preferred => SslMode::Preferred,

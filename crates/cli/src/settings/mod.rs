@@ -12,7 +12,7 @@ mod password;
 mod place;
 
 pub use account::owner;
-pub use connection::{connect, resolved};
+pub use connection::{connect, resolved, ssl_mode};
 pub use data_directory::{stopped_server, stopped_server_at};
 pub use fleet::{FleetMember, fleet};
 pub use keys::{encrypt, passphrase_in, unlock, unlock_archive, unlock_or_encrypt};

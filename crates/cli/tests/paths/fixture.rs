@@ -20,6 +20,25 @@ const TEMPLATES: [(&str, &str); 3] = [
 /// A capture without packets: the header of a file of Ethernet frames.
 const CAPTURE: &[u8] = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\0\0\x04\0\x01\0\0\0";
 
+/// A certificate that nobody trusts, and its key.
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----
+MIIBczCCARmgAwIBAgIUIWJIv1L129ymtdOCQDyEeIY/mx0wCgYIKoZIzj0EAwIw
+DjEMMAoGA1UEAwwDdGFwMCAXDTI2MTEyODE2NDg1NFoYDzIxMjYxMTA0MTY0ODU0
+WjAOMQwwCgYDVQQDDAN0YXAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQLms94
+eMBl/e1nq1bAfoyLx3SMB9gSqlRkdPUQmYA1QZzUvzuECEfR+1nvucXyMyEtiQgQ
+JhGSG80daedYYfIso1MwUTAdBgNVHQ4EFgQUbjAxWxfqN9h8+vqO1NeUdSnSm6kw
+HwYDVR0jBBgwFoAUbjAxWxfqN9h8+vqO1NeUdSnSm6kwDwYDVR0TAQH/BAUwAwEB
+/zAKBggqhkjOPQQDAgNIADBFAiEAlul/f4+Ln0oGOLWHUVstYvDNDEudkhVL873K
+CUcWiFoCID0flx9pWrjU98ycKxBx31r4no9Vf0+iT9r8v/JURqWC
+-----END CERTIFICATE-----
+";
+const CERTIFICATE_KEY: &str = "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgATxJGrRwGtsQbHLJ
+lc0kI14htdxNDKDNZ4q/Hann8H2hRANCAAQLms94eMBl/e1nq1bAfoyLx3SMB9gS
+qlRkdPUQmYA1QZzUvzuECEfR+1nvucXyMyEtiQgQJhGSG80daedYYfIs
+-----END PRIVATE KEY-----
+";
+
 /// Four runs of a bench, as it tells them.
 /// One entry of a server's slow query log.
 const SLOW_LOG: &str = "# Time: 2026-11-28T08:17:15.762970Z
@@ -97,6 +116,8 @@ impl Fixture {
             ("library", b"\x7fELF and no more"),
             ("no-program", b"#!/bin/sh\necho nothing\n"),
             ("capture", CAPTURE),
+            ("certificate", CERTIFICATE.as_bytes()),
+            ("certificate-key", CERTIFICATE_KEY.as_bytes()),
             ("runs", RUNS.as_bytes()),
             ("ssh", SSH.as_bytes()),
             ("statements", b"SELECT 1;\n"),

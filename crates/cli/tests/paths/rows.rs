@@ -193,6 +193,9 @@ binlog archive repository | - | 14 | nobody is let in | binlog archive --no-defa
 binlog extract repository | repository | 14 | no such binary log | binlog extract {} {new}
 binlog list repository | repository | 0 | "sources": [] | binlog list {}
 capture --pcap | capture | 0 | | capture --pcap={}
+capture --ssl-ca | certificate | 0 | | capture --for=10ms --tap=:0 --to=localhost --ssl-ca={}
+capture --tap-cert | certificate | 0 | | capture --for=10ms --tap=:0 --to={socket} --tap-key={certificate-key} --tap-cert={}
+capture --tap-key | certificate-key | 0 | | capture --for=10ms --tap=:0 --to={socket} --tap-cert={certificate} --tap-key={}
 check --datadir | datadir | 0 | "place": "PATH" | check --no-defaults --datadir={}
 check --heal-from | repository | 0 | "kept_in" | check --no-defaults --datadir={datadir} --heal-from={}
 check --repository | repository | 2 | no InnoDB files in PATH | check --no-defaults --repository={}

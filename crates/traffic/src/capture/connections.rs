@@ -293,13 +293,13 @@ impl Connection {
     }
 }
 
-fn add(coverage: &mut Coverage, before: Counts, now: Counts) {
+pub(super) fn add(coverage: &mut Coverage, before: Counts, now: Counts) {
     coverage.statements += now.commands - before.commands;
     coverage.unseen += now.unseen - before.unseen;
     coverage.undecodable += now.undecodable - before.undecodable;
 }
 
-fn statement<'a>(seen: &Seen<'a>, connection: u64, host: &'a str) -> Statement<'a> {
+pub(super) fn statement<'a>(seen: &Seen<'a>, connection: u64, host: &'a str) -> Statement<'a> {
     let after = |at: Option<i64>| at.map(|at| at.saturating_sub(seen.at_ns).max(0) as u64);
     let is_answered = seen.last_ns.is_some();
     Statement {

@@ -1,4 +1,4 @@
-//! Statements out of packets: from files of them, from a pipe, from an interface.
+//! Statements out of packets: from files of them, from a pipe, from an interface; and out of what a relay passes on.
 //!
 //! | file | what |
 //! |---|---|
@@ -7,12 +7,14 @@
 //! | `order` | both directions of a connection, in the order in which they were said |
 //! | `connections` | all connections, each with its decoder |
 //! | `live/` | packets of an interface, as they go by |
+//! | `tap/` | what passes through a relay |
 
 mod connections;
 mod frame;
 pub mod live;
 mod order;
 mod pcap;
+pub mod tap;
 
 pub use connections::Options;
 pub(crate) use pcap::is_begun_by;

@@ -3,6 +3,7 @@
 use super::Answer;
 use evenkeel_op::{Error, units};
 use evenkeel_traffic::Coverage;
+use evenkeel_traffic::capture::tap::Tally;
 use serde::Serialize;
 
 /// How much of what went by was seen.
@@ -30,10 +31,27 @@ pub struct CaptureAnswer {
     pub cut: bool,
     /// Why the rest of the capture could not be read.
     pub damage: Option<String>,
+    /// With --tap: its connections.
+    pub tap: Option<TapAnswer>,
     /// Nothing of the above is missing.
     pub complete: bool,
     #[serde(skip)]
     missing: Vec<String>,
+}
+
+/// What became of the connections of a tap.
+#[derive(Debug, Clone, Serialize)]
+pub struct TapAnswer {
+    /// Connections that clients made.
+    pub connections: u64,
+    /// Connections that were refused: the tap could open no more files.
+    pub refused: u64,
+    /// Connections that ended at once: the server could not be reached.
+    pub unreachable: u64,
+    /// Connections that were not idle in time at the end, and were closed.
+    pub cut_off: u64,
+    /// Logins that failed while TLS was hidden from the client.
+    pub logins_failed: u64,
 }
 
 impl CaptureAnswer {
@@ -44,8 +62,17 @@ impl CaptureAnswer {
         [shown, unanswered]: [u64; 2],
         cut: bool,
         damage: Option<&Error>,
+        tally: Option<Tally>,
     ) -> Self {
-        let missing = not_seen(coverage, cut, damage);
+        let mut missing = not_seen(coverage, cut, damage);
+        if let Some(Tally { refused, .. }) = tally
+            && refused > 0
+        {
+            let connections = units::count(refused, "connection");
+            missing.push(format!(
+                "{connections} refused: raise the limit of open files"
+            ));
+        }
         Self {
             statements: coverage.statements,
             shown,
@@ -58,6 +85,13 @@ impl CaptureAnswer {
             undecodable: coverage.undecodable,
             cut,
             damage: damage.map(Error::chain),
+            tap: tally.map(|tally| TapAnswer {
+                connections: tally.connections,
+                refused: tally.refused,
+                unreachable: tally.unreachable,
+                cut_off: tally.cut_off,
+                logins_failed: tally.logins_failed,
+            }),
             complete: missing.is_empty(),
             missing,
         }
@@ -110,12 +144,34 @@ pub fn not_seen(coverage: &Coverage, is_cut: bool, damage: Option<&Error>) -> Ve
     all
 }
 
+impl TapAnswer {
+    /// Says what did not go well.
+    fn text(&self) -> String {
+        let counts = [
+            (self.unreachable, "could not reach the server"),
+            (self.cut_off, "cut off at the end"),
+        ];
+        let mut text = String::new();
+        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            text.push_str(&format!("; {} {what}", units::count(count, "connection")));
+        }
+        if self.logins_failed > 0 {
+            let logins = units::count(self.logins_failed, "login");
+            text.push_str(&format!("; {logins} failed while TLS was hidden"));
+        }
+        text
+    }
+}
+
 impl Answer for CaptureAnswer {
     const SCHEMA: &'static str = "evenkeel/capture/1";
 
     fn text(&self) -> String {
         let statements = units::count(self.statements, "statement");
-        let packets = units::count(self.packets, "packet");
+        let sources = match &self.tap {
+            Some(tap) => units::count(tap.connections, "connection"),
+            None => units::count(self.packets, "packet"),
+        };
         let shown = match self.shown == self.statements {
             true => String::new(),
             false => format!(", {} shown", self.shown),
@@ -128,6 +184,7 @@ impl Answer for CaptureAnswer {
             [] => "nothing is missing".to_owned(),
             missing => format!("not seen: {}", missing.join("; ")),
         };
-        format!("{statements} in {packets}{shown}{open}; {seen}\n")
+        let tapped = self.tap.as_ref().map_or_else(String::new, TapAnswer::text);
+        format!("{statements} in {sources}{shown}{open}; {seen}{tapped}\n")
     }
 }

@@ -1,11 +1,14 @@
 //! `capture`.
 
+mod tap;
+
 use super::piped;
 use crate::args::{self, CaptureFormat};
 use crate::show::answers::CaptureAnswer;
 use crate::show::{Form, Statements, Ui};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_traffic::capture::live::{Live, Seen, Settings};
+use evenkeel_traffic::capture::tap::{Tally, Tap};
 use evenkeel_traffic::capture::{Capture, Options};
 use evenkeel_traffic::{Coverage, Filter, Source, Statement};
 use std::io::Read;
@@ -20,6 +23,7 @@ const RINGS: std::ops::RangeInclusive<u64> = 1 << 20..=4 << 30;
 enum Packets {
     Captured(Box<Capture<Box<dyn Read + Send>>>),
     Live(Box<Live>),
+    Tapped(Box<Tap>),
 }
 
 /// Runs the command.
@@ -48,6 +52,7 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
         [shown.shown, shown.unanswered],
         packets.is_cut(),
         packets.damage(),
+        packets.tally(),
     );
     ui.answer_aside(&answer);
     let has_packets = coverage.packets > 0 || matches!(packets, Packets::Live(_));
@@ -101,13 +106,21 @@ impl Packets {
                 },
                 ui.cancel(),
             ),
+            Self::Tapped(tap) => tap::read(tap, shown, ui),
+        }
+    }
+
+    fn tally(&self) -> Option<Tally> {
+        match self {
+            Self::Tapped(tap) => Some(tap.tally()),
+            Self::Captured(_) | Self::Live(_) => None,
         }
     }
 
     fn is_cut(&self) -> bool {
         match self {
             Self::Captured(capture) => capture.is_cut(),
-            Self::Live(_) => false,
+            Self::Live(_) | Self::Tapped(_) => false,
         }
     }
 
@@ -115,6 +128,7 @@ impl Packets {
         match self {
             Self::Captured(capture) => capture.damage(),
             Self::Live(live) => live.damage(),
+            Self::Tapped(_) => None,
         }
     }
 }
@@ -124,17 +138,18 @@ fn open(args: &args::Capture, options: Options, ui: &Ui) -> Result<Packets> {
         let capture = Capture::new(piped::open(path, "capture", ui.cancel())?, options)?;
         return Ok(Packets::Captured(Box::new(capture)));
     }
+    if args.ring.is_some_and(|ring| !RINGS.contains(&ring)) {
+        return Err(Error::usage("--ring is out of range").hint("give from 1M to 4G"));
+    }
+    if let Some(listen) = &args.tap {
+        let tap = tap::open(args, listen, &options, ui)?;
+        return Ok(Packets::Tapped(Box::new(tap)));
+    }
     let settings = Settings {
         interface: args.interface.clone().unwrap_or_default(),
         ring_bytes: args.ring,
         span: args.span,
     };
-    if settings
-        .ring_bytes
-        .is_some_and(|ring| !RINGS.contains(&ring))
-    {
-        return Err(Error::usage("--ring is out of range").hint("give from 1M to 4G"));
-    }
     let live = Live::open(settings, options)?;
     ui.note(&format!("capturing {}", place(args)));
     Ok(Packets::Live(Box::new(live)))
