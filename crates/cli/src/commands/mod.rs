@@ -29,6 +29,7 @@ mod piped;
 pub mod plugin;
 pub mod prewarm;
 pub mod prune;
+mod qps;
 pub mod queue;
 mod replay;
 pub mod repository;
@@ -41,6 +42,7 @@ pub mod url;
 pub mod verify;
 mod waiting;
 pub mod watch_applier;
+mod watching;
 
 pub use around::Onlookers;
 
@@ -54,7 +56,7 @@ use std::ffi::OsString;
 pub fn writes_a_stream(verb: &Verb) -> bool {
     match verb {
         Verb::Dump(args) => dump::is_stream(args),
-        Verb::Capture(_) => true,
+        Verb::Capture(_) | Verb::Qps(_) => true,
         _ => false,
     }
 }
@@ -120,6 +122,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Keys(args) => keys::run(args, face),
         Verb::Baseline(args) => baseline::run(args, face),
         Verb::Capture(args) => capture::run(args, face),
+        Verb::Qps(args) => qps::run(args, face),
         Verb::Bench(args) => bench::run(args, face),
         Verb::Dump(args) => dump::run(args, face),
         Verb::Load(args) => load::run(args, face),

@@ -7,11 +7,13 @@ mod log;
 mod obeyed;
 mod progress;
 mod statements;
+mod stream;
 mod table;
 mod usage;
 
 pub use answers::Answer;
 pub use face::Face;
 pub use statements::{Form, Statements};
+pub use stream::Stream;
 pub use table::{Align, Table};
 pub use usage::usage;

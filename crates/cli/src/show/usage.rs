@@ -67,6 +67,7 @@ const MEANT: &[(&[&str], &str)] = &[
     (&["plugins", "install", "uninstall"], "plugin"),
     (&["queues"], "queue"),
     (&["umount", "unmount", "fuse"], "mount"),
+    (&["rates", "rate", "vmstat"], "qps"),
     (&["schedule", "timer"], "cron"),
     (&["servers"], "fleet"),
 ];

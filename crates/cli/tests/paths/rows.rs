@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 28] = [
+const CONNECTING: [(&str, &str); 29] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -71,6 +71,7 @@ const CONNECTING: [(&str, &str); 28] = [
     ("plugin install", "url --library={library}"),
     ("plugin status", "url"),
     ("plugin uninstall", "url"),
+    ("qps", "--count=1 --interval=100ms"),
     ("queue compact", "a.b"),
     ("queue forward", "a.b c.d"),
     ("queue peek", "a.b"),
@@ -227,6 +228,7 @@ prewarm --defaults-extra-file | server.cnf | 0 | "datadir": "ROOM/datadir" | pre
 prewarm --defaults-file | server.cnf | 0 | "datadir": "ROOM/datadir" | prewarm --defaults-file={}
 prune --metrics | - | 0 | "executed": true | prune {repository} --execute --metrics={}
 prune repository | repository | 0 | "executed": true | prune {} --execute
+qps --fleet | watched.toml | 14 | nobody is let in | qps --fleet={} --count=1 --interval=100ms
 queue check path | datadir | 2 | no queue in PATH | queue check {}
 queue salvage path | datadir | 2 | no queue in PATH | queue salvage {} --output={new}
 replay --compare | digest.json | 2 | PATH is not the answer of a replay | replay {slow.log} --read-only --no-defaults --socket={socket} --compare={}
