@@ -98,6 +98,7 @@ const ITS_MATTER: &[(&str, &str)] = &[
     ("lock", "Locking"),
     ("forget", "Keep rules"),
     ("qps", "Watching"),
+    ("top", "Watching"),
 ];
 
 /// Returns how wide the terminal is that we write to, or a page where there is none.

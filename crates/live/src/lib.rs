@@ -1,5 +1,7 @@
-//! What many servers do right now: asked at intervals (`poll`), compared (`rates`), laid out (`view`).
+//! What many servers do right now: asked at intervals (`poll`, `details`), compared (`rates`), laid out (`view`).
 
+pub mod details;
+pub mod gauges;
 pub mod poll;
 pub mod rates;
 pub mod status;

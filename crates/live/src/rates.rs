@@ -1,5 +1,6 @@
 //! What two samples of a server say about the time between them. Arithmetic, and nothing else.
 
+use crate::details::Details;
 use crate::status::{COMMITS, DELETES, INSERTS, QUESTIONS, SELECTS, Status, UPDATES, UPTIME};
 use std::time::Instant;
 
@@ -27,6 +28,8 @@ pub struct Sample {
     pub status: Status,
     /// What asking has added to it.
     pub own: Own,
+    /// What else it said, where that was asked for.
+    pub details: Option<Details>,
 }
 
 /// What happened between two samples.

@@ -18,6 +18,7 @@ fn sample(start: Instant, at_ms: u64, status: Status, own: Own) -> Sample {
         connection: 7,
         status,
         own,
+        details: None,
     }
 }
 

@@ -62,6 +62,12 @@ fn right_now() {
     page.say("--interval 5s --count 10", "--interval 200ms --count 2");
     page.run("evenkeel qps");
     page.run("CREATE USER monitor");
+    // There is no terminal: it writes plain text until it is stopped.
+    for command in ["evenkeel top$", "evenkeel top --fleet"] {
+        page.briefly(command, "sleep 2");
+        page.code(command, 143);
+    }
+    page.run("evenkeel top");
     page.briefly(
         "--interface any",
         "[ $(wc -l </proc/net/packet) -gt 1 ] && mariadb -h db2 -e 'SELECT 1'",

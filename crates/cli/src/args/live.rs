@@ -1,4 +1,4 @@
-//! `qps` and what it shares with other views of running servers.
+//! `qps` and `top`.
 
 use super::Connection;
 use clap::Args;
@@ -30,6 +30,37 @@ pub struct Qps {
     /// Which servers, and when.
     #[command(flatten)]
     pub watched: Watched,
+}
+
+const TOP: &str = "\
+Examples:
+  evenkeel top                                        This host's server
+  evenkeel top db1 db2:3307 -u monitor -p
+  evenkeel top --fleet /etc/evenkeel/fleet.toml --interval 2s
+  evenkeel top --once db1 db2                         One interval as plain text, for a mail
+  evenkeel top --json --count 1 | jq '.servers[] | {server, lag: .sources[].lag_s}'
+
+Keys: q quits, s sorts by the next column (name, queries, running threads, lag), arrows or 1 to 9 select a
+server, Enter shows it in detail and back. Below the table are the classes of statements that took the most
+time on the selected server, from performance_schema. Where that is off, as it is by default on MariaDB, use
+'evenkeel capture'. Without a terminal, with --once or with --count, each interval is plain text.
+
+The columns: queries, reads (SELECT), writes, commits and errors per second; connections, and running threads
+(one is evenkeel's); hit%, pages that were in the buffer pool; disk/s, InnoDB's reads; dirty%, of the buffer
+pool; waits/s, for row locks; history, the undo records to be purged; lag of a replica. An unknown value is -.
+
+Exit codes are those of 'evenkeel qps'; after q it is 0.";
+
+/// Show what many servers do right now, live on the terminal.
+#[derive(Args, Debug)]
+#[command(after_help = TOP)]
+pub struct Top {
+    /// Which servers, and when.
+    #[command(flatten)]
+    pub watched: Watched,
+    /// Show one interval as plain text, and end: --count 1.
+    #[arg(long, conflicts_with = "count", help_heading = "Watching")]
+    pub once: bool,
 }
 
 /// Which servers are watched, and when.

@@ -57,7 +57,7 @@ pub use fleet::Fleet;
 pub use import::{Import, ImportIndexes};
 pub use inspect::{Doctor, Settings};
 pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysRemove, KeysVerb};
-pub use live::{Qps, Watched};
+pub use live::{Qps, Top, Watched};
 pub use load::{Load, LoadIndexes, LoadMethod};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use mount::{Mount, MountedGeneration};
@@ -229,6 +229,8 @@ pub enum Verb {
     Capture(Box<Capture>),
     /// Show queries per second of many servers, and their total.
     Qps(Box<Qps>),
+    /// Show what many servers do right now, live on the terminal.
+    Top(Box<Top>),
     /// Measure servers and storage.
     Bench(Bench),
     /// Write a server's tables to files, in parallel and point-in-time consistent.

@@ -37,6 +37,7 @@ pub mod restore;
 mod resume;
 mod retention;
 pub mod settings;
+mod top;
 mod traffic_file;
 pub mod url;
 pub mod verify;
@@ -56,7 +57,7 @@ use std::ffi::OsString;
 pub fn writes_a_stream(verb: &Verb) -> bool {
     match verb {
         Verb::Dump(args) => dump::is_stream(args),
-        Verb::Capture(_) | Verb::Qps(_) => true,
+        Verb::Capture(_) | Verb::Qps(_) | Verb::Top(_) => true,
         _ => false,
     }
 }
@@ -123,6 +124,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Baseline(args) => baseline::run(args, face),
         Verb::Capture(args) => capture::run(args, face),
         Verb::Qps(args) => qps::run(args, face),
+        Verb::Top(args) => top::run(args, face),
         Verb::Bench(args) => bench::run(args, face),
         Verb::Dump(args) => dump::run(args, face),
         Verb::Load(args) => load::run(args, face),

@@ -39,6 +39,26 @@ impl Watching {
         })
     }
 
+    /// Ends after so many intervals.
+    pub(super) fn end_after(&mut self, count: u64) {
+        self.count = Some(count);
+    }
+
+    /// Returns whether only the user ends it.
+    pub(super) fn is_endless(&self) -> bool {
+        self.count.is_none()
+    }
+
+    /// Returns the servers, to be asked by the caller.
+    pub(super) fn poll(&mut self) -> &mut Poll {
+        &mut self.poll
+    }
+
+    /// Takes how the servers were seen last by a caller that asked them.
+    pub(super) fn seen(&mut self, servers: Vec<Server>) {
+        self.servers = servers;
+    }
+
     /// Returns the servers' names.
     pub(super) fn names(&self) -> Vec<String> {
         self.said.iter().map(|(name, _)| name.clone()).collect()
@@ -99,7 +119,7 @@ impl Watching {
     }
 
     /// Returns how it ends: servers that have never answered count more than how the end came.
-    fn end(&self, outcome: Result<u8>, face: &Face) -> Result<u8> {
+    pub(super) fn end(&self, outcome: Result<u8>, face: &Face) -> Result<u8> {
         let never = self.servers.iter().filter(|server| server.never.is_some());
         let never: Vec<&Server> = never.collect();
         if never.is_empty() {

@@ -364,6 +364,33 @@ mod tests {
     }
 
     #[test]
+    fn connections_are_what_a_list_says_of_them() {
+        let of = |list: &str, only: &[&str]| {
+            let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+            connections_in(&list_in("list", list).unwrap(), &only)
+        };
+        let shop = of(LIST, &["shop"]).unwrap();
+        let [(name, connection)] = &shop[..] else {
+            panic!("{shop:?}");
+        };
+        assert_eq!(name, "shop");
+        let file = connection.defaults_file.as_deref().unwrap();
+        assert_eq!(file, Path::new("/etc/evenkeel/shop.cnf"));
+        for (list, only, told) in [
+            (LIST, &[][..], "reached over ssh"),
+            (LIST, &["shop", "nobody"], "'nobody'"),
+            ("", &[], "no servers"),
+            ("[[server]]\nname='a'\npassword='x'", &[], "process list"),
+            ("[[server]]\nname='a'\nhots='x'", &[], "'hots'"),
+            ("[[server]]\nname='a'\nport='x'", &[], "server 'a'"),
+        ] {
+            let error = of(list, only).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage, "{}", error.chain());
+            assert!(error.chain().contains(told), "{told}: {}", error.chain());
+        }
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_before_anything_runs() {
         let twice = "[[server]]\nname='a'\nrepository='/r'\n[[server]]\nname='b'\nrepository='/r'";
         for (list, command, told) in [

@@ -9,6 +9,7 @@ mod progress;
 mod statements;
 mod stream;
 mod table;
+mod terminal;
 mod usage;
 
 pub use answers::Answer;
@@ -16,4 +17,5 @@ pub use face::Face;
 pub use statements::{Form, Statements};
 pub use stream::Stream;
 pub use table::{Align, Table};
+pub use terminal::{Terminal, plain_line};
 pub use usage::usage;

@@ -68,6 +68,7 @@ const MEANT: &[(&[&str], &str)] = &[
     (&["queues"], "queue"),
     (&["umount", "unmount", "fuse"], "mount"),
     (&["rates", "rate", "vmstat"], "qps"),
+    (&["innotop", "mytop", "monitor", "processlist"], "top"),
     (&["schedule", "timer"], "cron"),
     (&["servers"], "fleet"),
 ];

@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 29] = [
+const CONNECTING: [(&str, &str); 30] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -77,6 +77,7 @@ const CONNECTING: [(&str, &str); 29] = [
     ("queue peek", "a.b"),
     ("queue status", ""),
     ("replay", "{slow.log} --read-only"),
+    ("top", "--count=1 --interval=100ms"),
 ];
 
 /// The paths of a connection: what is there, and what goes with it. Files for TLS are looked at before anything
@@ -242,6 +243,7 @@ restore --ssh-program | no-program | 13 | the connection ended | restore {reposi
 restore --target | - | 0 | "target": "PATH" | restore {repository} --target={}
 restore --target | directory | 0 | "target": "PATH" | restore {repository} --target={}
 restore repository | repository | 0 | "files": 1 | restore {} --target={new}
+top --fleet | watched.toml | 14 | nobody is let in | top --fleet={} --count=1 --interval=100ms
 url compress --table | table | 0 | | url compress {urls} --table={}
 url compress file | urls | 0 | | url compress {}
 url decompress --table | table | 0 | https://example.com/a | url decompress {codes-of-table} --table={}

@@ -13,7 +13,6 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel");
 
 /// A server that can go away and come back at the same place.
 pub(crate) struct Watched {
-    server: TestServer,
     room: Scratch,
     pub(crate) running: Option<Running>,
 }
@@ -21,17 +20,17 @@ pub(crate) struct Watched {
 impl Watched {
     pub(crate) fn new(server: &TestServer, options: &[&str]) -> Self {
         let room = Scratch::new();
-        let running = server.start(&room.path().join("data"), options);
-        let watched = Self {
-            server: server.clone(),
+        let mut watched = Self {
             room,
-            running: Some(running),
+            running: None,
         };
+        watched.running = Some(server.start(&watched.datadir(), options));
         watched.link();
         watched
     }
 
-    fn link(&self) {
+    /// Has the place lead to the server that runs.
+    pub(crate) fn link(&self) {
         let place = self.socket();
         let _ = std::fs::remove_file(&place);
         symlink(self.running().socket(), place).unwrap();
@@ -42,23 +41,17 @@ impl Watched {
         self.room.path().join("socket")
     }
 
+    /// Where its files are.
+    pub(crate) fn datadir(&self) -> PathBuf {
+        self.room.path().join("data")
+    }
+
     pub(crate) fn running(&self) -> &Running {
         self.running.as_ref().unwrap()
     }
 
     pub(crate) fn sql(&self, sql: &str) {
         self.running().session().unwrap().run(sql).unwrap();
-    }
-
-    /// Kills it.
-    pub(crate) fn kill(&mut self) {
-        self.running = None;
-    }
-
-    pub(crate) fn start_again(&mut self) {
-        let plan = self.server.plan(&self.room.path().join("data"), &[]);
-        self.running = Some(self.server.run(&plan));
-        self.link();
     }
 }
 
@@ -97,12 +90,12 @@ impl View {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// Reads on until a server is in this state, and returns that interval.
-    pub(crate) fn until(&mut self, server: usize, state: &str) -> Value {
+    /// Reads on until an interval is as it is wanted, and returns that.
+    pub(crate) fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut found = Value::Null;
-        until("the server is in that state", || {
+        until("an interval is as wanted", || {
             found = self.next();
-            found["servers"][server]["state"] == state
+            wanted(&found)
         });
         found
     }
@@ -118,4 +111,19 @@ impl View {
         std::io::Read::read_to_string(&mut err, &mut said).unwrap();
         (self.child.wait().unwrap().code(), said)
     }
+}
+
+/// Returns whether a server is in this state.
+pub(crate) fn is(frame: &Value, server: usize, state: &str) -> bool {
+    frame["servers"][server]["state"] == state
+}
+
+/// Returns whether a server has counts. On a busy host it may be late: then they are in a later interval.
+pub(crate) fn is_counted(server: &Value) -> bool {
+    let state = server["state"].as_str().unwrap();
+    assert!(
+        ["starting", "first", "slow", "up"].contains(&state),
+        "{server}"
+    );
+    state == "up"
 }

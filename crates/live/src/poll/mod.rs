@@ -13,6 +13,7 @@ use crate::rates::{Change, Counts, Sample, between};
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
 use evenkeel_server::options::ConnectOptions;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -60,6 +61,8 @@ pub struct Server {
     pub state: State,
     /// Its last answer, of whatever age.
     pub last: Option<Arc<Sample>>,
+    /// The answer that the last one is compared with.
+    pub base: Option<Arc<Sample>>,
     /// Its first failure, while it has never answered.
     pub never: Option<Option<Arc<Error>>>,
 }
@@ -73,10 +76,47 @@ impl Server {
             _ => None,
         }
     }
+
+    /// Returns its last answer, unless that is an old one.
+    #[must_use]
+    pub fn answer(&self) -> Option<&Sample> {
+        match self.state {
+            State::Answers | State::Counted(_) | State::Restarted => self.last.as_deref(),
+            State::Starting | State::Slow(_) | State::Failed(_) => None,
+        }
+    }
+}
+
+/// Which server is asked for classes of statements: the costliest question.
+#[derive(Debug, Clone)]
+pub struct Focus {
+    server: usize,
+    /// The one that is looked at; `ALL`, as long as none was chosen.
+    on: Arc<AtomicUsize>,
+}
+
+const ALL: usize = usize::MAX;
+
+impl Focus {
+    /// Chooses a server.
+    pub fn set(&self, server: usize) {
+        self.on.store(server, Ordering::Relaxed);
+    }
+
+    fn of(&self, server: usize) -> Self {
+        let on = self.on.clone();
+        Self { server, on }
+    }
+
+    fn is_on(&self) -> bool {
+        let on = self.on.load(Ordering::Relaxed);
+        on == ALL || on == self.server
+    }
 }
 
 /// Servers that are asked at intervals.
 pub struct Poll {
+    focus: Focus,
     seats: Vec<Seat>,
     reports: Receiver<(usize, Report)>,
     interval: Duration,
@@ -107,6 +147,10 @@ impl Poll {
         // One report of each may wait; none of them blocks.
         let (tell, reports) = sync_channel(targets.len());
         let mut seats = Vec::with_capacity(targets.len());
+        let focus = Focus {
+            server: ALL,
+            on: Arc::new(AtomicUsize::new(ALL)),
+        };
         for (index, target) in targets.into_iter().enumerate() {
             let (orders, ordered) = sync_channel(1);
             let tell = tell.clone();
@@ -114,9 +158,10 @@ impl Poll {
                 name: target.name.clone(),
                 state: State::Starting,
                 last: None,
+                base: None,
                 never: Some(None),
             };
-            let mut worker = Worker::new(target.options, extent);
+            let mut worker = Worker::new(target.options, extent, focus.of(index));
             let thread = std::thread::Builder::new()
                 .name("ask".to_owned())
                 .stack_size(STACK_BYTES)
@@ -138,11 +183,18 @@ impl Poll {
             });
         }
         Ok(Self {
+            focus,
             seats,
             reports,
             interval,
             next: Instant::now(),
         })
+    }
+
+    /// Returns what chooses the server that is looked at.
+    #[must_use]
+    pub fn focus(&self) -> Focus {
+        self.focus.clone()
     }
 
     /// Waits until it is time, asks every server that does not owe an answer, waits a moment for answers, and
@@ -248,6 +300,7 @@ impl Seat {
                     Some(Change::Restarted) => State::Restarted,
                     Some(Change::Counted(counts)) => State::Counted(counts),
                 };
+                server.base.clone_from(&self.base);
                 server.last = Some(Arc::new(*sample));
                 server.never = None;
             }

@@ -1,8 +1,11 @@
 //! What servers do right now, as documents.
 
 use super::Failure;
+use evenkeel_live::details::{Digests, Ran, Source};
+use evenkeel_live::gauges::{Gauges, details};
 use evenkeel_live::poll::{Server, State};
 use evenkeel_live::rates::{Counts, total_per_s};
+use evenkeel_live::status::UPTIME;
 use serde::Serialize;
 
 /// An interval of `qps`.
@@ -139,6 +142,130 @@ impl Total {
         Self {
             servers: counted.len(),
             rates: Rates::of(&counted),
+        }
+    }
+}
+
+/// An interval of `top`.
+#[derive(Debug, Serialize)]
+pub struct TopDocument<'a> {
+    schema: &'static str,
+    /// When the interval ended.
+    time: String,
+    servers: Vec<ToppedServer<'a>>,
+    total: Total,
+}
+
+/// One server in an interval of `top`.
+#[derive(Debug, Serialize)]
+struct ToppedServer<'a> {
+    #[serde(flatten)]
+    watched: WatchedServer<'a>,
+    uptime_s: Option<u64>,
+    threads_connected: Option<u64>,
+    threads_running: Option<u64>,
+    buffer_pool_hit_percent: Option<f64>,
+    disk_reads_per_s: Option<f64>,
+    buffer_pool_dirty_percent: Option<f64>,
+    row_lock_waits_per_s: Option<f64>,
+    errors_per_s: Option<f64>,
+    history_list_length: Option<u64>,
+    /// What it replicates from.
+    sources: Vec<ShownSource<'a>>,
+    /// `on`, `off`, or null where that is not known.
+    performance_schema: Option<&'static str>,
+    /// Classes of statements that ran in the interval.
+    digests: Vec<ShownDigest<'a>>,
+    /// What the server refused to say.
+    not_shown: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct ShownSource<'a> {
+    name: &'a str,
+    host: &'a str,
+    running: bool,
+    lag_s: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownDigest<'a> {
+    database: Option<&'a str>,
+    sql: &'a str,
+    count: u64,
+    seconds: f64,
+    errors: u64,
+}
+
+impl<'a> TopDocument<'a> {
+    /// Describes an interval.
+    #[must_use]
+    pub fn new(time: String, servers: &'a [Server]) -> Self {
+        Self {
+            schema: "evenkeel/top/1",
+            time,
+            servers: servers.iter().map(ToppedServer::of).collect(),
+            total: Total::of(servers),
+        }
+    }
+
+    /// Returns it as a line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        // As above.
+        format!("{}\n", serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
+impl<'a> ToppedServer<'a> {
+    fn of(server: &'a Server) -> Self {
+        let gauges = Gauges::of(server);
+        let details = details(server);
+        let (performance_schema, digests) = match details.map(|details| &details.digests) {
+            None | Some(Digests::Unknown) => (None, Vec::new()),
+            Some(Digests::Off) => (Some("off"), Vec::new()),
+            Some(Digests::Ran(ran)) => (Some("on"), ran.iter().map(ShownDigest::of).collect()),
+        };
+        Self {
+            watched: WatchedServer::of(server),
+            uptime_s: server.answer().and_then(|answer| answer.status.get(UPTIME)),
+            threads_connected: gauges.threads_connected,
+            threads_running: gauges.threads_running,
+            buffer_pool_hit_percent: gauges.buffer_pool_hit_percent,
+            disk_reads_per_s: gauges.disk_reads_per_s,
+            buffer_pool_dirty_percent: gauges.dirty_percent,
+            row_lock_waits_per_s: gauges.row_lock_waits_per_s,
+            errors_per_s: gauges.errors_per_s,
+            history_list_length: gauges.history_list_length,
+            sources: details.map_or_else(Vec::new, |details| {
+                details.sources.iter().map(ShownSource::of).collect()
+            }),
+            performance_schema,
+            digests,
+            not_shown: details.map_or(&[], |details| &details.refused),
+        }
+    }
+}
+
+impl<'a> ShownSource<'a> {
+    fn of(source: &'a Source) -> Self {
+        Self {
+            name: &source.name,
+            host: &source.host,
+            running: source.is_running,
+            lag_s: source.lag_s,
+        }
+    }
+}
+
+impl<'a> ShownDigest<'a> {
+    fn of(ran: &'a Ran) -> Self {
+        Self {
+            database: ran.schema.as_deref(),
+            sql: &ran.text,
+            count: ran.count,
+            seconds: ran.seconds,
+            errors: ran.errors,
         }
     }
 }

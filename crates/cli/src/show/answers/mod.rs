@@ -49,7 +49,7 @@ pub use forget::{ForgetAnswer, PruneAnswer};
 pub use generations::{DamagedGeneration, GenerationAnswer, GenerationsAnswer, ListedGeneration};
 pub use import::ImportAnswer;
 pub use keys::{KeysAnswer, NewKeyAnswer};
-pub use live::QpsDocument;
+pub use live::{QpsDocument, TopDocument};
 pub use load::{LoadAnswer, LoadPlanAnswer};
 pub use lock::LockReport;
 pub use plugin::{PluginInstallAnswer, PluginStatusAnswer, PluginUninstallAnswer};
