@@ -75,6 +75,35 @@ pub enum Digests {
     Ran(Vec<Ran>),
 }
 
+impl Digests {
+    /// Adds what ran before: in an interval that has two answers, a late one and one in time.
+    pub(crate) fn add(&mut self, before: &Self) {
+        let (Self::Ran(ran), Self::Ran(before)) = (self, before) else {
+            return;
+        };
+        for one in before {
+            let is_same = |it: &&mut Ran| it.schema == one.schema && it.text == one.text;
+            match ran.iter_mut().find(is_same) {
+                Some(same) => {
+                    same.count += one.count;
+                    same.seconds += one.seconds;
+                    same.errors += one.errors;
+                }
+                None => ran.push(one.clone()),
+            }
+        }
+        costliest_first(ran);
+    }
+}
+
+fn costliest_first(ran: &mut Vec<Ran>) {
+    ran.sort_by(|a, b| {
+        let by_time = b.seconds.total_cmp(&a.seconds);
+        by_time.then_with(|| a.text.cmp(&b.text))
+    });
+    ran.truncate(DIGESTS);
+}
+
 /// A class of statements that ran.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
@@ -225,12 +254,7 @@ impl Asker {
                 errors,
             }));
         }
-        ran.sort_by(|a, b| {
-            b.seconds
-                .total_cmp(&a.seconds)
-                .then_with(|| a.text.cmp(&b.text))
-        });
-        ran.truncate(DIGESTS);
+        costliest_first(&mut ran);
         Ok(Digests::Ran(ran))
     }
 }
@@ -303,6 +327,25 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_two_answers_say_is_one_list() {
+        let ran = |text: &str, count, seconds| Ran {
+            schema: None,
+            text: text.to_owned(),
+            count,
+            seconds,
+            errors: count,
+        };
+        let mut now = Digests::Ran(vec![ran("a", 1, 0.5)]);
+        now.add(&Digests::Ran(vec![ran("a", 2, 0.25), ran("b", 3, 1.0)]));
+        let Digests::Ran(both) = &now else {
+            panic!("{now:?}");
+        };
+        assert_eq!(*both, [ran("b", 3, 1.0), ran("a", 3, 0.75)]);
+        now.add(&Digests::Unknown);
+        assert!(matches!(now, Digests::Ran(both) if both.len() == 2));
+    }
 
     #[test]
     fn classes_count_from_the_sample_before_and_from_0_when_the_table_was_emptied() {

@@ -294,7 +294,12 @@ impl Seat {
                 }
                 server.state = State::Failed(error);
             }
-            Report::Sampled(sample) => {
+            Report::Sampled(mut sample) => {
+                let unseen = server.last.as_ref().filter(|_| self.is_fresh);
+                let unseen = unseen.and_then(|last| last.details.as_ref());
+                if let Some((before, now)) = unseen.zip(sample.details.as_mut()) {
+                    now.digests.add(&before.digests);
+                }
                 server.state = match self.base.as_deref().map(|base| between(base, &sample)) {
                     None | Some(Change::Reconnected) => State::Answers,
                     Some(Change::Restarted) => State::Restarted,
