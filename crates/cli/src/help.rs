@@ -94,10 +94,20 @@ const RARE: &[&str] = &[
 ];
 
 /// Verbs that are about what is rare elsewhere: their options of this heading are all shown.
-const ITS_MATTER: &[(&str, &str)] = &[("lock", "Locking"), ("forget", "Keep rules")];
+const ITS_MATTER: &[(&str, &str)] = &[
+    ("lock", "Locking"),
+    ("forget", "Keep rules"),
+    ("qps", "Watching"),
+    ("top", "Watching"),
+];
 
 /// Returns how wide the terminal is that we write to, or a page where there is none.
 pub(crate) fn columns() -> usize {
+    terminal_columns().min(COLUMNS_MAX)
+}
+
+/// Returns how wide the terminal is, or a page where there is none.
+pub(crate) fn terminal_columns() -> usize {
     let sizes = [
         rustix::termios::tcgetwinsize(stdout()),
         rustix::termios::tcgetwinsize(stdin()),
@@ -107,7 +117,7 @@ pub(crate) fn columns() -> usize {
     let columns = known
         .map(|size| usize::from(size.ws_col))
         .find(|it| *it > 0);
-    columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX)
+    columns.unwrap_or(COLUMNS_MAX)
 }
 
 /// Arranges the help of a command and all its verbs for so many columns.

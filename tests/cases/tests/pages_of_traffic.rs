@@ -67,6 +67,37 @@ fn capture() {
 }
 
 #[test]
+fn right_now() {
+    let house = House::new("db1", PROGRAM);
+    house.start_mariadb();
+    for (name, id) in [("db2", 8), ("db3", 9)] {
+        house.start_another(name, id, "");
+        house.sql_of(name, "CREATE USER root@db1; GRANT ALL ON *.* TO root@db1");
+    }
+    let list = ["db2", "db3"].map(|name| format!("[[server]]\nname = '{name}'\nhost = '{name}'\n"));
+    house.write("fleet.toml", &list.concat(), "600");
+    let mut page = Page::open(&house, "tasks/right-now.md");
+    page.briefly("evenkeel qps$", "sleep 2");
+    page.code("evenkeel qps$", 143);
+    page.say("--interval 5s --count 10", "--interval 200ms --count 2");
+    page.run("evenkeel qps");
+    page.run("CREATE USER monitor");
+    // There is no terminal: it writes plain text until it is stopped.
+    for command in ["evenkeel top$", "evenkeel top --fleet"] {
+        page.briefly(command, "sleep 2");
+        page.code(command, 143);
+    }
+    page.run("evenkeel top");
+    page.briefly(
+        "--interface any",
+        "[ $(wc -l </proc/net/packet) -gt 1 ] && mariadb -h db2 -e 'SELECT 1'",
+    );
+    page.code("--interface any", 143);
+    page.run("evenkeel capture --interface any");
+    page.end();
+}
+
+#[test]
 fn replay() {
     let house = House::new("db1", PROGRAM);
     for (name, id) in [("db2", 8), ("db3", 9)] {

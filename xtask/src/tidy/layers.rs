@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 35] = [
+const LAYERS: [(&str, Layer); 36] = [
     ("evenkeel-op", Layer::Foundation),
     ("evenkeel-sql", Layer::Foundation),
     ("evenkeel-server", Layer::Mechanism),
@@ -42,6 +42,7 @@ const LAYERS: [(&str, Layer); 35] = [
     ("evenkeel-bench", Layer::Operation),
     ("evenkeel-queue-admin", Layer::Operation),
     ("evenkeel-traffic", Layer::Operation),
+    ("evenkeel-live", Layer::Operation),
     ("evenkeel-url-install", Layer::Operation),
     // It meets the user as SQL.
     ("evenkeel-plugin-url", Layer::Interface),

@@ -18,6 +18,7 @@ mod fleet;
 mod import;
 mod inspect;
 mod keys;
+mod live;
 mod load;
 mod lock;
 mod mount;
@@ -56,6 +57,7 @@ pub use fleet::Fleet;
 pub use import::{Import, ImportIndexes};
 pub use inspect::{Doctor, Settings};
 pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysRemove, KeysVerb};
+pub use live::{Qps, Top, Watched};
 pub use load::{Load, LoadIndexes, LoadMethod};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use mount::{Mount, MountedGeneration};
@@ -225,6 +227,10 @@ pub enum Verb {
     Baseline(BaselineCare),
     /// Show the statements that clients send, from captured packets or relayed connections.
     Capture(Box<Capture>),
+    /// Show queries per second of many servers, and their total.
+    Qps(Box<Qps>),
+    /// Show what many servers do right now, live on the terminal.
+    Top(Box<Top>),
     /// Measure servers and storage.
     Bench(Bench),
     /// Write a server's tables to files, in parallel and point-in-time consistent.

@@ -29,6 +29,7 @@ mod piped;
 pub mod plugin;
 pub mod prewarm;
 pub mod prune;
+mod qps;
 pub mod queue;
 mod replay;
 pub mod repository;
@@ -36,11 +37,13 @@ pub mod restore;
 mod resume;
 mod retention;
 pub mod settings;
+mod top;
 mod traffic_file;
 pub mod url;
 pub mod verify;
 mod waiting;
 pub mod watch_applier;
+mod watching;
 
 pub use around::Onlookers;
 
@@ -54,7 +57,7 @@ use std::ffi::OsString;
 pub fn writes_a_stream(verb: &Verb) -> bool {
     match verb {
         Verb::Dump(args) => dump::is_stream(args),
-        Verb::Capture(_) => true,
+        Verb::Capture(_) | Verb::Qps(_) | Verb::Top(_) => true,
         _ => false,
     }
 }
@@ -120,6 +123,8 @@ pub fn run(verb: &Verb, ui: &Ui) -> Result<u8> {
         Verb::Keys(args) => keys::run(args, ui),
         Verb::Baseline(args) => baseline::run(args, ui),
         Verb::Capture(args) => capture::run(args, ui),
+        Verb::Qps(args) => qps::run(args, ui),
+        Verb::Top(args) => top::run(args, ui),
         Verb::Bench(args) => bench::run(args, ui),
         Verb::Dump(args) => dump::run(args, ui),
         Verb::Load(args) => load::run(args, ui),

@@ -1,6 +1,6 @@
 //! A list of servers, and the command line that each of them means.
 
-use crate::args::Fleet;
+use crate::args::{Connection, Fleet, Verb};
 use crate::wrong_use;
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
@@ -8,6 +8,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 use toml::Value;
 
 /// The verbs that are run for many servers.
@@ -49,10 +50,112 @@ struct Server {
 /// checked before the first is run.
 pub fn fleet(typed: &Fleet) -> Result<Vec<FleetMember>> {
     let path = typed.file.display();
-    let text = fs::read_to_string(&typed.file)
-        .map_err(|error| unreadable("list of servers", &typed.file, error))?;
-    let list = list_in(&path.to_string(), &text)?;
+    let list = read(&typed.file)?;
     members(&list, &typed.command, &typed.only).context(|| format!("{path} and the command"))
+}
+
+fn read(path: &Path) -> Result<List> {
+    let text =
+        fs::read_to_string(path).map_err(|error| unreadable("list of servers", path, error))?;
+    list_in(&path.display().to_string(), &text)
+}
+
+/// Reads the list and returns how each server that is meant is reached from this host, by its name. Options that
+/// are about something else are passed over.
+pub(super) fn connections(path: &Path, only: &[String]) -> Result<Vec<(String, Connection)>> {
+    let list = read(path)?;
+    connections_in(&list, only).context(|| path.display().to_string())
+}
+
+fn connections_in(list: &List, only: &[String]) -> Result<Vec<(String, Connection)>> {
+    let mut found = Vec::new();
+    let mut elsewhere = Vec::new();
+    for (server, options) in distinct(list)? {
+        if !only.is_empty() && !only.contains(&server.name) {
+            continue;
+        }
+        if options.contains_key("ssh") {
+            elsewhere.push(server.name.as_str());
+        }
+        let of_server = connection_of(&server.name, &options);
+        found.push((
+            server.name.clone(),
+            of_server.context(|| format!("server '{}'", server.name))?,
+        ));
+    }
+    if !elsewhere.is_empty() {
+        return Err(Error::usage(format!(
+            "reached over ssh, where connection options mean another host's: {}",
+            elsewhere.join(", ")
+        ))
+        .hint(
+            "name other servers of the list, or use a list whose servers have 'host' and no 'ssh'",
+        ));
+    }
+    let names = found.iter().map(|(name, _)| name);
+    refuse_unknown(only, &names.collect())?;
+    match found.is_empty() {
+        true => Err(no_servers()),
+        false => Ok(found),
+    }
+}
+
+/// Returns the connection options among those of a server.
+fn connection_of(name: &str, options: &BTreeMap<String, Value>) -> Result<Connection> {
+    let known: Vec<String> = VERBS.into_iter().flat_map(super::own::names_of).collect();
+    let of_connections = super::own::names_of_connections();
+    let mut line: Vec<OsString> = vec!["evenkeel".into(), "settings".into()];
+    for (option, value) in options {
+        match option.as_str() {
+            "password" => return Err(no_password()),
+            option if of_connections.iter().any(|one| one == option) => {
+                line.extend(spelled(option, value, name)?);
+            }
+            "repository" => {}
+            option if known.iter().any(|one| one == option) => {}
+            option => return Err(unknown_option(option)),
+        }
+    }
+    match crate::parse(line)
+        .map_err(|error| wrong_use::failure(&error))?
+        .verb
+    {
+        Verb::Settings(settings) => Ok(settings.connection),
+        _ => Err(Error::usage("these are not connection options")),
+    }
+}
+
+/// Returns each server with all its options.
+fn distinct(list: &List) -> Result<Vec<(&Server, BTreeMap<String, Value>)>> {
+    let mut names = BTreeSet::new();
+    let each = list.server.iter().map(|server| {
+        let name = &server.name;
+        if !is_plain(name) || !names.insert(name) {
+            return Err(Error::usage(format!("server '{name}'"))
+                .hint("give each server its own name of letters, digits, '.', '-' and '_'"));
+        }
+        let mut options = list.every.clone();
+        options.extend(server.options.clone());
+        Ok((server, options))
+    });
+    each.collect()
+}
+
+fn refuse_unknown(only: &[String], names: &BTreeSet<&String>) -> Result<()> {
+    match only.iter().find(|only| !names.contains(only)) {
+        Some(unknown) => Err(Error::usage(format!(
+            "there is no server '{unknown}' in the list"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn no_servers() -> Error {
+    Error::usage("the list has no servers").hint(LIST_SHOWN)
+}
+
+fn unknown_option(option: &str) -> Error {
+    Error::usage(format!("no command has an option '{option}'"))
 }
 
 /// What to do about a list that is none.
@@ -73,15 +176,9 @@ fn list_in(name: &str, text: &str) -> Result<List> {
 fn members(list: &List, command: &[OsString], only: &[String]) -> Result<Vec<FleetMember>> {
     let (verb, typed) = split(command)?;
     let mut members = Vec::new();
-    let (mut names, mut own) = (BTreeSet::new(), BTreeSet::new());
-    for server in &list.server {
+    let mut own = BTreeSet::new();
+    for (server, options) in distinct(list)? {
         let name = &server.name;
-        if !is_plain(name) || !names.insert(name) {
-            return Err(Error::usage(format!("server '{name}'"))
-                .hint("give each server its own name of letters, digits, '.', '-' and '_'"));
-        }
-        let mut options = list.every.clone();
-        options.extend(server.options.clone());
         let words = Words { name, verb }
             .of(&options, typed)
             .context(|| format!("server '{name}'"))?;
@@ -102,14 +199,11 @@ fn members(list: &List, command: &[OsString], only: &[String]) -> Result<Vec<Fle
             words,
         });
     }
-    if let Some(unknown) = only.iter().find(|only| !names.contains(only)) {
-        return Err(Error::usage(format!(
-            "there is no server '{unknown}' in the list"
-        )));
-    }
+    let names = members.iter().map(|member| &member.name);
+    refuse_unknown(only, &names.collect())?;
     members.retain(|member| only.is_empty() || only.contains(&member.name));
     match members.is_empty() {
-        true => Err(Error::usage("the list has no servers").hint(LIST_SHOWN)),
+        true => Err(no_servers()),
         false => Ok(members),
     }
 }
@@ -170,9 +264,7 @@ impl Words<'_> {
                 }
                 // Another verb's: one list serves them all.
                 option if known.iter().any(|one| one == option) => {}
-                option => {
-                    return Err(Error::usage(format!("no command has an option '{option}'")));
-                }
+                option => return Err(unknown_option(option)),
             }
         }
         words.extend_from_slice(typed);
@@ -269,6 +361,37 @@ mod tests {
             "{doctor:?}"
         );
         assert!(doctor[0].contains(" /backup/shop "), "{doctor:?}");
+    }
+
+    #[test]
+    fn connections_are_what_a_list_says_of_them() {
+        let of = |list: &str, only: &[&str]| {
+            let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+            connections_in(&list_in("list", list).unwrap(), &only)
+        };
+        let shop = of(LIST, &["shop"]).unwrap();
+        let [(name, connection)] = &shop[..] else {
+            panic!("{shop:?}");
+        };
+        assert_eq!(name, "shop");
+        let file = connection.defaults_file.as_deref().unwrap();
+        assert_eq!(file, Path::new("/etc/evenkeel/shop.cnf"));
+        for (list, only, reported) in [
+            (LIST, &[][..], "reached over ssh"),
+            (LIST, &["shop", "nobody"], "'nobody'"),
+            ("", &[], "no servers"),
+            ("[[server]]\nname='a'\npassword='x'", &[], "process list"),
+            ("[[server]]\nname='a'\nhots='x'", &[], "'hots'"),
+            ("[[server]]\nname='a'\nport='x'", &[], "server 'a'"),
+        ] {
+            let error = of(list, only).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage, "{}", error.chain());
+            assert!(
+                error.chain().contains(reported),
+                "{reported}: {}",
+                error.chain()
+            );
+        }
     }
 
     #[test]

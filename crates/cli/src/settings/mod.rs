@@ -10,6 +10,7 @@ mod mask_key;
 mod own;
 mod password;
 mod place;
+mod watched;
 
 pub use account::owner;
 pub use connection::{connect, resolved, ssl_mode};
@@ -21,3 +22,4 @@ pub use mask_key::mask_key;
 pub use own::{with_files, with_files_here};
 pub use password::with_password;
 pub use place::{is_url, location, shown_place};
+pub use watched::watched;

@@ -6,6 +6,7 @@
 
 use crate::args::{Cli, Connection, Verb};
 use crate::wrong_use;
+use clap::Args as _;
 use evenkeel_op::{Error, Result};
 use std::ffi::OsString;
 
@@ -46,6 +47,14 @@ pub(super) fn names_of(verb: &str) -> Vec<String> {
         .flat_map(spellings)
         .map(str::to_owned)
         .collect()
+}
+
+/// Returns the names of all options that say how to reach a server.
+#[must_use]
+pub(super) fn names_of_connections() -> Vec<String> {
+    let command = Connection::augment_args(clap::Command::new("connect"));
+    let options = command.get_arguments().flat_map(spellings);
+    options.map(str::to_owned).collect()
 }
 
 /// Returns an option's name and those that it had in earlier versions: what a script or a file may hold.

@@ -67,6 +67,8 @@ const MEANT: &[(&[&str], &str)] = &[
     (&["plugins", "install", "uninstall"], "plugin"),
     (&["queues"], "queue"),
     (&["umount", "unmount", "fuse"], "mount"),
+    (&["rates", "rate", "vmstat"], "qps"),
+    (&["innotop", "mytop", "monitor", "processlist"], "top"),
     (&["schedule", "timer"], "cron"),
     (&["servers"], "fleet"),
 ];

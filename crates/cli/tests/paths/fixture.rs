@@ -8,9 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What is written into the room, with the places of what is in it.
-const TEMPLATES: [(&str, &str); 3] = [
+const TEMPLATES: [(&str, &str); 4] = [
     ("client.cnf", "[client]\nsocket = {socket}\n"),
     ("server.cnf", "[mysqld]\ndatadir = {datadir}\n"),
+    (
+        "watched.toml",
+        "[[server]]\nname = 'a'\nsocket = '{socket}'\n",
+    ),
     (
         "fleet.toml",
         "[[server]]\nname = 'a'\nrepository = '{repository}'\n",

@@ -18,8 +18,9 @@ pub(crate) struct Said {
 }
 
 /// Values that are others each time: times, sizes of what is packed, names by chance.
-const VARY: [&str; 11] = [
+const VARY: [&str; 12] = [
     "seconds",
+    "time",
     "_s",
     "_ms",
     "created",

@@ -1,0 +1,129 @@
+//! A view of running servers in the background, read line by line.
+
+use evenkeel_server::launch::Running;
+use evenkeel_testkit::servers::TestServer;
+use evenkeel_testkit::{Scratch, until};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel");
+
+/// A server that can go away and come back at the same place.
+pub(crate) struct Watched {
+    room: Scratch,
+    pub(crate) running: Option<Running>,
+}
+
+impl Watched {
+    pub(crate) fn new(server: &TestServer, options: &[&str]) -> Self {
+        let room = Scratch::new();
+        let mut watched = Self {
+            room,
+            running: None,
+        };
+        watched.running = Some(server.start(&watched.datadir(), options));
+        watched.link();
+        watched
+    }
+
+    /// Has the place lead to the server that runs.
+    pub(crate) fn link(&self) {
+        let place = self.socket();
+        let _ = std::fs::remove_file(&place);
+        symlink(self.running().socket(), place).unwrap();
+    }
+
+    /// Where its socket always is.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.room.path().join("socket")
+    }
+
+    /// Where its files are.
+    pub(crate) fn datadir(&self) -> PathBuf {
+        self.room.path().join("data")
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
+    }
+
+    pub(crate) fn sql(&self, sql: &str) {
+        self.running().session().unwrap().run(sql).unwrap();
+    }
+}
+
+/// A run of `evenkeel VERB --json` that writes a document for each interval.
+pub(crate) struct View {
+    pub(crate) child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl View {
+    pub(crate) fn start(verb: &str, sockets: &[&Path], options: &[&str]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args([
+            verb,
+            "--json",
+            "--no-defaults",
+            "-u",
+            "root",
+            "--interval",
+            "300ms",
+        ]);
+        command.args(options).args(sockets);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    /// Returns the next interval.
+    pub(crate) fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// Reads on until an interval is as it is wanted, and returns that.
+    pub(crate) fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut found = Value::Null;
+        until("an interval is as wanted", || {
+            found = self.next();
+            wanted(&found)
+        });
+        found
+    }
+
+    /// Asks it to end, and returns its exit code and what it said.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        // A reader that went away would end it, too.
+        std::io::copy(&mut self.lines, &mut std::io::sink()).unwrap();
+        let mut said = String::new();
+        let mut err = self.child.stderr.take().unwrap();
+        std::io::Read::read_to_string(&mut err, &mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+/// Returns whether a server is in this state.
+pub(crate) fn is(frame: &Value, server: usize, state: &str) -> bool {
+    frame["servers"][server]["state"] == state
+}
+
+/// Returns whether a server has counts. On a busy host it may be late: then they are in a later interval.
+pub(crate) fn is_counted(server: &Value) -> bool {
+    let state = server["state"].as_str().unwrap();
+    assert!(
+        ["starting", "first", "slow", "up"].contains(&state),
+        "{server}"
+    );
+    state == "up"
+}

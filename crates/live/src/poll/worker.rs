@@ -1,0 +1,151 @@
+//! Who asks one server.
+
+use super::Focus;
+use crate::details::{self, Asker, Spent};
+use crate::rates::{Own, Sample};
+use crate::status::{self, QUESTIONS, Status};
+use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_server::connect::Session;
+use evenkeel_server::options::ConnectOptions;
+use std::time::{Duration, Instant};
+
+/// Between attempts to reach a server that is down: the first, and the longest.
+const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Between attempts after a server refused us: accounts may be locked after some.
+const PAUSE_REFUSED: Duration = Duration::from_secs(30);
+
+const SELECT: &str = "Com_select";
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Counters of statements.
+    Statements,
+    /// Also gauges, replication, and classes of statements.
+    Everything,
+}
+
+/// What comes of being asked.
+pub(super) enum Report {
+    /// An answer.
+    Sampled(Box<Sample>),
+    /// No answer, and the connection is closed.
+    Failed(Error),
+    /// It is too early to try again.
+    Waits,
+}
+
+/// Asks one server, on a connection that is kept.
+pub(super) struct Worker {
+    options: ConnectOptions,
+    extent: Extent,
+    names: Vec<&'static str>,
+    statement: String,
+    session: Option<Session>,
+    asker: Option<Asker>,
+    /// What this session had added to the server's counters when it asked for them last, and since then.
+    own: Own,
+    spent: Spent,
+    focus: Focus,
+    pause: Duration,
+    retry: Option<Instant>,
+}
+
+impl Worker {
+    pub(super) fn new(options: ConnectOptions, extent: Extent, focus: Focus) -> Self {
+        let mut names = status::of_statements();
+        if extent == Extent::Everything {
+            names.extend(details::NAMES);
+        }
+        Self {
+            options,
+            extent,
+            statement: status::statement("GLOBAL", &names),
+            names,
+            session: None,
+            asker: None,
+            own: Own::default(),
+            spent: Spent::default(),
+            focus,
+            pause: PAUSE,
+            retry: None,
+        }
+    }
+
+    /// Asks. Connects first where it is not connected, unless that was tried a moment ago.
+    pub(super) fn answer(&mut self) -> Report {
+        if self.retry.is_some_and(|retry| Instant::now() < retry) {
+            return Report::Waits;
+        }
+        match self.sample() {
+            Ok(sample) => {
+                (self.pause, self.retry) = (PAUSE, None);
+                Report::Sampled(Box::new(sample))
+            }
+            Err(error) => {
+                self.session = None;
+                let pause = match error.kind() {
+                    ErrorKind::Refused => PAUSE_REFUSED,
+                    _ => self.pause,
+                };
+                self.pause = (self.pause * 2).min(PAUSE_MAX);
+                self.retry = Some(Instant::now() + pause);
+                Report::Failed(error)
+            }
+        }
+    }
+
+    fn sample(&mut self) -> Result<Sample> {
+        let session = match &mut self.session {
+            Some(session) => session,
+            None => {
+                self.asker = None;
+                self.own = Own::default();
+                self.session.insert(Session::open(&self.options)?)
+            }
+        };
+        if self.extent == Extent::Everything && self.asker.is_none() {
+            self.asker = Some(Asker::new(session)?);
+            // How many statements it took to get here is for the server to say.
+            self.spent.is_unsure = true;
+        }
+        let spent = std::mem::take(&mut self.spent);
+        self.own.statements += spent.own.statements + 1;
+        self.own.selects += spent.own.selects;
+        let rows = session.rows(&self.statement)?;
+        let at = Instant::now();
+        let status = Status::of(&self.names, &rows);
+        let mut details = None;
+        if let Some(asker) = &mut self.asker {
+            let asked = if spent.is_unsure {
+                self.own = own(session)?;
+                1
+            } else {
+                0
+            };
+            let (said, spent) = asker.ask(session, &status, self.focus.is_on())?;
+            details = Some(said);
+            self.spent = spent;
+            self.spent.own.statements += asked;
+        }
+        Ok(Sample {
+            at,
+            connection: session.id(),
+            status,
+            own: self.own,
+            details,
+        })
+    }
+}
+
+/// Asks the server what this session had added to its counters before this statement.
+fn own(session: &mut Session) -> Result<Own> {
+    let names = [QUESTIONS, SELECT];
+    let rows = session.rows(&status::statement("SESSION", &names))?;
+    let status = Status::of(&names, &rows);
+    Ok(Own {
+        statements: status.get(QUESTIONS).unwrap_or_default().saturating_sub(1),
+        selects: status.get(SELECT).unwrap_or_default(),
+    })
+}
