@@ -35,6 +35,7 @@ pub mod repository;
 pub mod restore;
 mod resume;
 mod retention;
+mod rounds;
 pub mod settings;
 mod traffic_file;
 pub mod url;
@@ -43,6 +44,8 @@ mod waiting;
 pub mod watch_applier;
 
 pub use around::Onlookers;
+
+pub use rounds::GroundPlan;
 
 use crate::args::Verb;
 use crate::show::Face;

@@ -14,6 +14,7 @@
 //! | `play` | steps → a server |
 //! | `tally` | what came out, and how it differs |
 //! | `page` | the same as a page with plots |
+//! | `rounds` | again and again, on one server or two |
 
 mod access;
 mod gate;
@@ -21,6 +22,7 @@ mod order;
 mod page;
 mod plan;
 mod play;
+pub mod rounds;
 mod sorted;
 mod spool;
 mod step;
