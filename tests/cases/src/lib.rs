@@ -2,6 +2,7 @@
 
 pub mod archives;
 pub mod baselines;
+pub mod browser;
 pub mod bucket;
 pub mod checking;
 pub mod dumps;

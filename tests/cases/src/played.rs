@@ -83,7 +83,10 @@ impl Played {
         for turn in 0..TURNS {
             let item = (client * 10 + turn) % ITEMS;
             for sql in [
-                format!("SELECT id, stock FROM items WHERE id >= {item} ORDER BY id"),
+                format!(
+                    "SELECT id, stock FROM items WHERE id >= {item} AND stock > 0 AND stock < 100000
+                     AND stock <> 77 ORDER BY id, stock DESC"
+                ),
                 "BEGIN".to_owned(),
                 format!("UPDATE items SET stock = stock - 1 WHERE id = {item}"),
                 format!("INSERT INTO sold VALUES ({}, {item})", client * 1000 + turn),

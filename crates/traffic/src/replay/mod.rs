@@ -29,7 +29,7 @@ mod step;
 mod tally;
 
 pub use access::Left;
-pub use page::{factor, page, times};
+pub use page::{came_to, factor, page, times};
 pub use plan::{Choice, Plan, Planner};
 pub use play::{Options, Speed, play};
 pub use tally::{DIFFERENCES, Difference, Differences, Example, Outcome};

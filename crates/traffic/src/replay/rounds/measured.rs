@@ -49,6 +49,18 @@ pub struct Other {
     pub ranges: [(u64, u64); 2],
 }
 
+impl Other {
+    /// Compares a value of the runs of A and B.
+    fn of(name: &'static str, says: &'static str, values: [Vec<u64>; 2]) -> Option<Self> {
+        let ranges = values.map(|values| {
+            let least = values.iter().copied().min().unwrap_or(0);
+            (least, values.iter().copied().max().unwrap_or(0))
+        });
+        let is_apart = ranges[0].1 < ranges[1].0 || ranges[1].1 < ranges[0].0;
+        is_apart.then_some(Self { name, says, ranges })
+    }
+}
+
 /// A class in all runs.
 #[derive(Debug, Clone)]
 pub struct ClassRuns {
@@ -131,15 +143,7 @@ impl ClassRuns {
             return Vec::new();
         };
         let mut found = Vec::new();
-        let mut look = |name, says, values: [Vec<u64>; 2]| {
-            let ranges = values.map(|values| {
-                let least = values.iter().copied().min().unwrap_or(0);
-                (least, values.iter().copied().max().unwrap_or(0))
-            });
-            if ranges[0].1 < ranges[1].0 || ranges[1].1 < ranges[0].0 {
-                found.push(Other { name, says, ranges });
-            }
-        };
+        let mut look = |name, says, values| found.extend(Other::of(name, says, values));
         let of = |value: fn(&Measured) -> u64| [a, b].map(|runs| runs.iter().map(value).collect());
         // Who meets a lock is chance, and so is what such a statement then returns.
         if a.iter().chain(b).all(|run| run.locks == 0) {
@@ -147,8 +151,10 @@ impl ClassRuns {
             look("rows", "rows returned", of(|run| run.rows));
             look("affected", "rows changed", of(|run| run.affected));
         }
+        let said: Vec<&str> = found.iter().map(|one: &Other| one.name).collect();
+        let mut look = |name, says, values| found.extend(Other::of(name, says, values));
         for (place, kind) in DIFFERENCES.iter().enumerate() {
-            if kind.counts() && !is_said_above(*kind, &self.kinds) {
+            if kind.counts() && !is_said_above(*kind, &said, &self.kinds) {
                 let counts = |variant: usize| {
                     let runs = self.kinds[variant].iter();
                     runs.map(|counts| counts[place]).collect()
@@ -182,12 +188,13 @@ impl ClassRuns {
     }
 }
 
-/// New and missing errors are counted among the errors already, if no run had others.
-fn is_said_above(kind: Difference, kinds: &[Vec<[u64; DIFFERENCES.len()]>]) -> bool {
+/// Whether a kind of difference from the capture says nothing new: `said` has the sums that differ. New and missing
+/// errors are among the errors already, if no run had locks.
+fn is_said_above(kind: Difference, said: &[&str], kinds: &[Vec<[u64; DIFFERENCES.len()]>]) -> bool {
     let is_error = matches!(kind, Difference::ErrorNew | Difference::ErrorGone);
     let locks = DIFFERENCES.iter().position(|kind| !kind.counts());
     let has_locks = |counts: &[u64; DIFFERENCES.len()]| locks.is_some_and(|at| counts[at] > 0);
-    is_error && !kinds.iter().flatten().any(has_locks)
+    said.contains(&kind.name()) || is_error && !kinds.iter().flatten().any(has_locks)
 }
 
 #[cfg(test)]

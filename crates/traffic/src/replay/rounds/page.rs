@@ -1,21 +1,16 @@
 //! Rounds as a page: what differs, how long each class took with either variant, and the runs one by one.
 
-use super::super::plan::Plan;
+use super::super::{Example, Plan, came_to};
 use super::{ClassRuns, Rounds, letter};
-use crate::digest::short;
+use crate::digest::{label, short};
 use evenkeel_report::compare::p_value;
 use evenkeel_report::page::number;
 use evenkeel_report::{
     About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
 };
 
-/// How many letters a bar's label has.
-const LABEL: usize = 48;
 /// Of how many classes the latency is drawn.
 const DRAWN: usize = 10;
-/// From so much difference between classes on, the small ones are seen on a logarithmic axis only.
-const WIDE: f64 = 30.0;
-
 /// Makes the page. `names` says what each variant is; so many classes at most are in its table.
 #[must_use]
 pub fn page(plan: &Plan, rounds: &Rounds, names: &[String], top: usize, about: About) -> Page {
@@ -102,14 +97,6 @@ fn lead(plan: &Plan, rounds: &Rounds) -> Vec<String> {
     lead
 }
 
-fn label(text: &str) -> String {
-    let text = short(text);
-    match text.char_indices().nth(LABEL) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
-}
-
 fn averages(rounds: &Rounds) -> Part {
     let shown = &rounds.classes[..rounds.classes.len().min(DRAWN)];
     let series: Vec<BarSeries> = (0..rounds.variants())
@@ -119,19 +106,11 @@ fn averages(rounds: &Rounds) -> Part {
         })
         .collect();
     let values = series.iter().flat_map(|one| one.bars.iter().flatten());
-    let values: Vec<f64> = values
-        .map(|bar| bar.value)
-        .filter(|one| *one > 0.0)
-        .collect();
-    let most = values.iter().copied().fold(0.0, f64::max);
-    let is_wide = values.iter().any(|value| most / value > WIDE);
+    let axis = Axis::fitting("ms", values.map(|bar| bar.value));
     Bars {
         title: "How long a statement took: the median of the runs' averages, and their range"
             .to_owned(),
-        axis: match is_wide {
-            true => Axis::logarithmic("ms, logarithmic"),
-            false => Axis::linear("ms"),
-        },
+        axis,
         groups: shown
             .iter()
             .zip(1..)
@@ -176,9 +155,8 @@ fn table(rounds: &Rounds, top: usize) -> Part {
                 None => Cell::text("no clear difference"),
             });
             let verdict = class.verdict.as_ref();
-            row.push(Cell::text(
-                verdict.map_or(String::new(), |one| p_value(one.p)),
-            ));
+            let p = verdict.map_or(String::new(), |one| p_value(one.p));
+            row.push(Cell::Number(p));
         }
         table.row(row);
     }
@@ -260,14 +238,17 @@ pub fn span((least, most): (u64, u64)) -> String {
 }
 
 fn differences(rounds: &Rounds) -> Part {
-    let mut table = Table::new(&["", "what", "count", "example"]);
+    let mut table = Table::new(&["", "what", "example", "captured", "replayed", "count"]);
     for (variant, all) in rounds.total.differences.iter().enumerate() {
         for (difference, count, example) in all.all() {
+            let of = |text: fn(&Example) -> String| Cell::text(example.map_or(String::new(), text));
             table.row(vec![
                 Cell::text(letter(variant)),
                 Cell::text(difference.says()),
+                of(|example| short(&example.sql)),
+                of(|example| came_to(example.before.0, example.before.1, example.before.2)),
+                of(|example| came_to(example.now.0, Some(example.now.1), Some(example.now.2))),
                 Cell::number(count as f64, 0),
-                Cell::text(example.map_or(String::new(), |example| short(&example.sql))),
             ]);
         }
     }
