@@ -85,7 +85,7 @@ fn replay() {
         page.varies(row);
     }
     page.run("replay shop.pcap --allow-writes --rounds");
-    assert!(house.path("/root/ab.html").exists());
+    assert!(house.path(House::HOME).join("ab.html").exists());
     page.run("replay shop.pcap --allow-writes -h db2");
     page.end();
 }

@@ -129,9 +129,15 @@ fn bar(class: &ClassRuns, variant: usize) -> Option<Bar> {
 }
 
 fn table(rounds: &Rounds, top: usize) -> Part {
-    let mut heads = vec!["#", "class", "count", "captured, ms", "A, ms", "A, 95 %"];
-    if rounds.variants() > 1 {
-        heads.extend(["B, ms", "B, 95 %", "B against A", "p"]);
+    let mut heads = vec!["#", "class"];
+    let values = ["count", "captured, ms", "A, ms", "A, 95 %"];
+    match rounds.variants() {
+        1 => heads.extend(values),
+        _ => {
+            heads.extend(["B against A", "p"]);
+            heads.extend(values);
+            heads.extend(["B, ms", "B, 95 %"]);
+        }
     }
     let mut table = Table::new(&heads);
     let classes = rounds.classes.iter().take(top);
@@ -140,27 +146,32 @@ fn table(rounds: &Rounds, top: usize) -> Part {
             0 => (Cell::text(""), "all".to_owned()),
             _ => (Cell::number(place as f64, 0), short(&class.fingerprint)),
         };
+        let mut row = vec![place, Cell::text(name)];
+        if rounds.variants() > 1 {
+            row.extend(against(class));
+        }
         let count = class.runs[0].first().map_or(0, |run| run.count);
-        let mut row = vec![place, Cell::text(name), Cell::number(count as f64, 0)];
+        row.push(Cell::number(count as f64, 0));
         row.push(ms(class.captured.avg_us));
         for variant in 0..rounds.variants() {
             row.push(range(class, variant));
             row.push(ms(class.p95_us(variant)));
         }
-        if rounds.variants() > 1 {
-            let change = class.change_percent();
-            row.push(match change.map(|change| (change > 0.0, percent(change))) {
-                Some((true, text)) => Cell::Bad(format!("slower: {text}")),
-                Some((false, text)) => Cell::Good(format!("faster: {text}")),
-                None => Cell::text("no clear difference"),
-            });
-            let verdict = class.verdict.as_ref();
-            let p = verdict.map_or(String::new(), |one| p_value(one.p));
-            row.push(Cell::Number(p));
-        }
         table.row(row);
     }
     Part::Table(table)
+}
+
+/// Whether B is slower, and how probable such a difference is by chance.
+fn against(class: &ClassRuns) -> [Cell; 2] {
+    let change = class.change_percent();
+    let is = match change.map(|change| (change > 0.0, percent(change))) {
+        Some((true, text)) => Cell::Bad(format!("slower: {text}")),
+        Some((false, text)) => Cell::Good(format!("faster: {text}")),
+        None => Cell::text("–"),
+    };
+    let p = class.verdict.as_ref().map(|one| p_value(one.p));
+    [is, Cell::Number(p.unwrap_or_default())]
 }
 
 fn ms(us: Option<f64>) -> Cell {
@@ -213,13 +224,13 @@ fn one_by_one(rounds: &Rounds) -> Part {
 }
 
 fn others(rounds: &Rounds) -> Part {
-    let mut table = Table::new(&["class", "what", "A", "B"]);
+    let mut table = Table::new(&["what", "class", "A", "B"]);
     for class in rounds.other_results() {
         for other in &class.others {
             let [a, b] = other.ranges.map(span);
             table.row(vec![
-                Cell::text(short(&class.fingerprint)),
                 Cell::text(other.says),
+                Cell::text(short(&class.fingerprint)),
                 Cell::Number(a),
                 Cell::Number(b),
             ]);
