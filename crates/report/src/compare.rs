@@ -99,6 +99,36 @@ pub fn compare(first: &[f64], second: &[f64]) -> Result<Verdict> {
     })
 }
 
+/// Says which of several differences are taken to be real. Of many tests, some find something by chance: each
+/// must be the more certain the more there are (Holm).
+#[must_use]
+pub fn real_among(probabilities: &[f64]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
+    let mut real = vec![false; probabilities.len()];
+    for (place, index) in order.iter().enumerate() {
+        if probabilities[*index] * (probabilities.len() - place) as f64 >= LEVEL {
+            break;
+        }
+        real[*index] = true;
+    }
+    real
+}
+
+/// Returns how many runs each side needs so that one of so many differences can be taken to be real.
+#[must_use]
+pub fn runs_needed(differences: usize) -> usize {
+    // Two of all ways to deal the runs into two lots: p when the lots are wholly apart.
+    let mut runs = 1;
+    let mut least = 1.0;
+    while least * differences.max(1) as f64 >= LEVEL && runs < RUNS_MAX {
+        runs += 1;
+        let n = runs as f64;
+        least *= n / (2.0 * (2.0 * n - 1.0));
+    }
+    runs
+}
+
 /// Returns the rank of each run among all, twice so that the mean rank of ties is whole.
 fn ranks_doubled(first: &[f64], second: &[f64]) -> Vec<usize> {
     let all: Vec<f64> = first.iter().chain(second).copied().collect();
@@ -236,6 +266,22 @@ mod tests {
         let (there, back) = (compare(&a, &b).unwrap(), compare(&b, &a).unwrap());
         assert!((there.p - back.p).abs() < 1e-12);
         assert_eq!(there.u + back.u, 20.0);
+    }
+
+    #[test]
+    fn many_tests_must_be_more_certain() {
+        assert_eq!(real_among(&[0.01, 0.04]), [true, true]);
+        assert_eq!(real_among(&[0.03, 0.04]), [false, false]);
+        assert_eq!(real_among(&[0.2, 0.01, 0.02]), [false, true, true]);
+        for differences in [1, 6, 7, 100, 1000] {
+            let runs = runs_needed(differences) as i32;
+            let least = |runs: i32| p(&count(1, runs), &count(runs + 1, 2 * runs));
+            assert!(least(runs) * (differences as f64) < LEVEL, "{differences}");
+            assert!(
+                least(runs - 1) * (differences as f64) >= LEVEL,
+                "{differences}"
+            );
+        }
     }
 
     #[test]

@@ -5,10 +5,12 @@
 
 pub mod capture;
 pub mod digest;
+mod error_name;
 mod filter;
 pub mod replay;
 pub mod source;
 mod statement;
 
+pub use error_name::named_error;
 pub use filter::Filter;
 pub use statement::{Command, Coverage, Source, Statement};

@@ -2,6 +2,7 @@
 
 pub mod archives;
 pub mod baselines;
+pub mod browser;
 pub mod bucket;
 pub mod checking;
 pub mod dumps;
@@ -19,7 +20,9 @@ pub mod leftovers;
 pub mod loads;
 pub mod masked;
 pub mod mounting;
+pub mod packets;
 pub mod pages;
+pub mod played;
 pub mod points;
 pub mod program;
 pub mod provoked;

@@ -52,12 +52,15 @@ fn bars(report: &ExperimentReport, metric: &Metric) -> Bars {
             (arm.name.clone(), Bar::median_of(runs))
         })
         .unzip();
+    let shown: &Vec<Option<Bar>> = &bars;
+    let values = shown.iter().flatten().map(|bar| bar.value);
+    let axis = Axis::fitting(metric.says, values);
     Bars {
         title: match metric.more_is_better {
             true => format!("{}: more is better", metric.says),
             false => format!("{}: less is better", metric.says),
         },
-        axis: Axis::linear(metric.says),
+        axis,
         groups,
         series: vec![BarSeries {
             name: String::new(),

@@ -70,7 +70,7 @@ pub use queue::{
     Queue, QueueCheck, QueueCompact, QueueForward, QueuePeek, QueueSalvage, QueueStatus,
     QueueTarget, QueueVerb,
 };
-pub use replay::{Replay, ReplayOrder, Speed};
+pub use replay::{Replay, ReplayOrder, ReplayRounds, Speed};
 pub use repository::{
     Forget, Generations, GoBack, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare,
     RepositoryCopy, RepositoryVerb, Restore, Verify,

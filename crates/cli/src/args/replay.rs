@@ -12,6 +12,8 @@ Examples:
   evenkeel replay slow.log --read-only -h test-db --warm-up 5m --html replay.html
   evenkeel replay shop.pcap --allow-writes -h old --json > old.json
   evenkeel replay shop.pcap --allow-writes -h new --compare old.json    Is the new version slower?
+  evenkeel replay shop.pcap --allow-writes --rounds 8 --baseline before --set innodb_flush_log_at_trx_commit=2 --execute
+  evenkeel replay shop.pcap --allow-writes --rounds 8 --baseline before --against /run/mysqld/new.sock --execute
 
 Each session of the capture is a session again. Its statements keep their order and, unless --speed says
 otherwise, their times. A statement also waits for those of other sessions that it had seen the result of: they
@@ -20,6 +22,11 @@ text, with their values. The report compares errors, row counts and latency with
 
 For a fair comparison, restore the server's data to the state it had when the capture began, before each
 replay: `evenkeel baseline` does that in a second. Never replay writes on a server whose data you need.
+
+With --rounds, that is part of the command: before each replay, the server's data directory is rolled back to
+a baseline, and the server is restarted. --against or --set name a variant B; A and B take turns. The report
+says which classes differ between A and B by more than chance, and whose results differ. Without --execute,
+the command shows what it would roll back.
 
 Exit code 3: some statements could not be replayed; the report says why. Exit code 4: some had another outcome
 than in the capture.";
@@ -95,9 +102,51 @@ pub struct Replay {
     /// Only statements from this host; may be repeated.
     #[arg(long, value_name = "NAME", help_heading = "Which statements")]
     pub only_host: Vec<String>,
+    /// Again and again, and with what.
+    #[command(flatten)]
+    pub rounds: ReplayRounds,
     /// The server to replay on.
     #[command(flatten)]
     pub connection: Connection,
+}
+
+/// How often, and with which variants.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Rounds")]
+pub struct ReplayRounds {
+    /// Replay so many times, and report medians.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=30), conflicts_with = "compare")]
+    pub rounds: Option<u16>,
+    /// Roll the server's data directory back to this baseline before each replay. The server is restarted.
+    #[arg(long, value_name = "NAME", requires = "rounds")]
+    pub baseline: Option<String>,
+    /// Variant B is this server: a host, HOST:PORT, or the path of a Unix socket; the account is the same.
+    #[arg(long, value_name = "SERVER", requires = "rounds")]
+    pub against: Option<String>,
+    /// Variant B has this global variable; may be repeated.
+    #[arg(long, value_name = "VARIABLE=VALUE", requires = "baseline")]
+    pub set: Vec<String>,
+    /// Carry out the plan; without this, it is only shown which data directories would be rolled back.
+    #[arg(long, requires = "baseline")]
+    pub execute: bool,
+    /// Stop the server with this command, run by `sh -c`.
+    #[arg(long, value_name = "COMMAND", requires_all = ["start_with", "baseline"])]
+    pub stop_with: Option<String>,
+    /// Start the server with this command, run by `sh -c`.
+    #[arg(long, value_name = "COMMAND", requires = "stop_with")]
+    pub start_with: Option<String>,
+    /// Stop the server of --against with this command.
+    #[arg(long, value_name = "COMMAND", requires_all = ["against_start_with", "baseline", "against"])]
+    pub against_stop_with: Option<String>,
+    /// Start the server of --against with this command.
+    #[arg(long, value_name = "COMMAND", requires = "against_stop_with")]
+    pub against_start_with: Option<String>,
+    /// How long a server may take to stop.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::span)]
+    pub stop_deadline: Duration,
+    /// How long a server may take to answer again, including crash recovery.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::span)]
+    pub start_deadline: Duration,
 }
 
 /// Which order to keep.

@@ -36,6 +36,7 @@ pub mod repository;
 pub mod restore;
 mod resume;
 mod retention;
+mod rounds;
 pub mod settings;
 mod top;
 mod traffic_file;
@@ -46,6 +47,8 @@ pub mod watch_applier;
 mod watching;
 
 pub use around::Onlookers;
+
+pub use rounds::RoundServerPlan;
 
 use crate::args::Verb;
 use crate::show::Ui;

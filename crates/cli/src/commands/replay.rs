@@ -7,7 +7,7 @@ use super::traffic_file::TrafficFile;
 use crate::args;
 use crate::settings;
 use crate::show::Ui;
-use crate::show::answers::{ReplayAnswer, earlier_replay};
+use crate::show::answers::{DigestedFile, ReplayAnswer, earlier_replay};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, Run, exit, open_files};
 use evenkeel_traffic::Filter;
@@ -23,12 +23,13 @@ const CLASSES: usize = 1000;
 
 /// Runs the command.
 pub(super) fn run(args: &args::Replay, ui: &Ui) -> Result<u8> {
-    let mut choice = choice(args)?;
+    if let Some(rounds) = args.rounds.rounds {
+        return super::rounds::run(args, usize::from(rounds), ui);
+    }
+    let choice = choice(args)?;
     let before = args.compare.as_deref().map(earlier).transpose()?;
     let connect = settings::connect(&args.connection, "replay", ui)?;
-    let port = ("--captured-port", &args.captured_port[..]);
-    let input = TrafficFile::open(&args.file, args.source, port, ui)?;
-    choice.is_exact = input.has_exact_times();
+    let input = open(args, ui)?;
     let taken = [&args.file].into_iter().chain(&args.compare);
     let html = args.html.as_deref();
     let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
@@ -36,19 +37,8 @@ pub(super) fn run(args: &args::Replay, ui: &Ui) -> Result<u8> {
     let version = Connection::open(&connect, ui.cancel())?
         .version()
         .to_owned();
-    let tmpdir = args.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
-    let mapped = choice.schemas.clone();
-    let mut planner = Planner::new(choice, &tmpdir)?;
-    let file = input.read(&mut |statement| planner.add(statement), ui)?;
-    ui.cancel().check()?;
+    let (file, plan) = planned(args, choice, input, ui)?;
     let is_whole = file.unreadable == 0;
-    let plan = planner.end()?;
-    if plan.statements == 0 {
-        return Err(nothing(&plan));
-    }
-    refuse_idle_options(&plan, mapped.keys())?;
-    // Each session is a connection. Where there may not be enough, the report says what was lost.
-    open_files::raise();
     let run = Run {
         progress: ui.progress(),
         cancel: ui.cancel(),
@@ -76,6 +66,35 @@ pub(super) fn run(args: &args::Replay, ui: &Ui) -> Result<u8> {
         html.write(&page)?;
     }
     Ok(code)
+}
+
+/// Opens the capture.
+pub(super) fn open<'a>(args: &'a args::Replay, ui: &'a Ui) -> Result<TrafficFile> {
+    let port = ("--captured-port", &args.captured_port[..]);
+    TrafficFile::open(&args.file, args.source, port, ui)
+}
+
+/// Reads the capture, and plans what each session does.
+pub(super) fn planned(
+    args: &args::Replay,
+    mut choice: Choice,
+    input: TrafficFile,
+    ui: &Ui,
+) -> Result<(DigestedFile, Plan)> {
+    choice.is_exact = input.has_exact_times();
+    let tmpdir = args.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
+    let mapped = choice.schemas.clone();
+    let mut planner = Planner::new(choice, &tmpdir)?;
+    let file = input.read(&mut |statement| planner.add(statement), ui)?;
+    ui.cancel().check()?;
+    let plan = planner.end()?;
+    if plan.statements == 0 {
+        return Err(nothing(&plan));
+    }
+    refuse_idle_options(&plan, mapped.keys())?;
+    // Each session is a connection. Where there may not be enough, the report says what was lost.
+    open_files::raise();
+    Ok((file, plan))
 }
 
 /// Refuses options that change nothing: they are mistakes.
@@ -113,7 +132,8 @@ fn code(plan: &Plan, outcome: &Outcome, is_whole: bool) -> u8 {
     }
 }
 
-fn choice(args: &args::Replay) -> Result<Choice> {
+/// Returns which statements are replayed.
+pub(super) fn choice(args: &args::Replay) -> Result<Choice> {
     let time = |text: &Option<String>| text.as_deref().map(moment).transpose();
     let hint = "write --map-database shop=shop_copy: the captured name, and the new one";
     let pairs = args.map_database.iter().map(|text| pair(text, hint));
@@ -135,7 +155,8 @@ fn choice(args: &args::Replay) -> Result<Choice> {
     })
 }
 
-fn options(args: &args::Replay) -> Options {
+/// Returns how they are replayed.
+pub(super) fn options(args: &args::Replay) -> Options {
     Options {
         speed: match args.speed {
             args::Speed::Times(times) => Speed::Times(times),

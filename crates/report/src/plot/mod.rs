@@ -5,6 +5,8 @@ mod draw;
 
 use crate::canvas::Within;
 
+/// From so many times the least value on, that one is too short to be seen beside the greatest.
+const WIDE: f64 = 30.0;
 /// What is said of lines through a single point each.
 const NO_CURVE: &str = "One point each: no trend can be shown.";
 
@@ -79,6 +81,12 @@ pub struct Point {
 }
 
 impl Plot {
+    /// Whether any line has more than one point.
+    #[must_use]
+    pub fn has_a_line(&self) -> bool {
+        self.series.iter().any(|series| series.points.len() > 1)
+    }
+
     /// Draws it. Values that are no finite numbers are left out.
     #[must_use]
     pub fn to_svg(&self) -> String {
@@ -106,6 +114,20 @@ impl Axis {
         Self {
             name: name.to_owned(),
             scale: Scale::Linear,
+        }
+    }
+
+    /// Makes an axis on which all values can be seen: divided by factors if some are much smaller than the greatest.
+    #[must_use]
+    pub fn fitting(name: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let is_seen = |value: &f64| value.is_finite() && *value > 0.0;
+        let ends = values.into_iter().filter(is_seen);
+        let ends = ends.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
+            (least.min(value), most.max(value))
+        });
+        match ends.1 > WIDE * ends.0 {
+            true => Self::logarithmic(&format!("{name}, by factors of ten")),
+            false => Self::linear(name),
         }
     }
 

@@ -28,6 +28,15 @@ fn plot(series: Vec<Series>) -> Plot {
 }
 
 #[test]
+fn axes_fit_their_values() {
+    let scale = |values: &[f64]| Axis::fitting("ms", values.iter().copied()).scale;
+    assert_eq!(scale(&[1.0, 30.0]), Scale::Linear);
+    assert_eq!(scale(&[0.0, 1.0, 31.0]), Scale::Logarithmic);
+    assert_eq!(scale(&[f64::NAN, 0.0]), Scale::Linear);
+    assert_eq!(scale(&[]), Scale::Linear);
+}
+
+#[test]
 fn every_line_is_named_and_every_point_is_there() {
     let svg = plot(vec![
         series(

@@ -1,7 +1,7 @@
 //! What changed since an earlier digest.
 
 use super::{Class, Summary};
-use evenkeel_report::compare::{LEVEL, Verdict, compare};
+use evenkeel_report::compare::{Verdict, compare, real_among};
 use std::collections::{HashMap, HashSet};
 
 /// What an earlier digest says of a class.
@@ -127,17 +127,15 @@ fn hold(all: &mut [Change]) {
         Changed::Same(Some(verdict)) => Some(verdict.clone()),
         _ => None,
     };
-    let mut tested: Vec<(usize, Verdict)> = all
+    let tested: Vec<(usize, Verdict)> = all
         .iter()
         .enumerate()
         .filter_map(|(index, change)| Some((index, verdict(change)?)))
         .collect();
-    tested.sort_by(|a, b| a.1.p.total_cmp(&b.1.p));
-    let count = tested.len();
-    for (place, (index, verdict)) in tested.into_iter().enumerate() {
-        if verdict.p * (count - place) as f64 >= LEVEL {
-            break;
+    let probabilities: Vec<f64> = tested.iter().map(|(_, verdict)| verdict.p).collect();
+    for ((index, verdict), is_real) in tested.into_iter().zip(real_among(&probabilities)) {
+        if is_real {
+            all[index].changed = Changed::Latency(verdict);
         }
-        all[index].changed = Changed::Latency(verdict);
     }
 }

@@ -15,7 +15,7 @@ pub use change::{Change, Changed, Earlier, changes};
 pub use class::{Class, Sample};
 pub use names::Names;
 pub use page::page;
-pub(crate) use page::{changed_part, short};
+pub(crate) use page::{changed_part, label, short};
 pub(crate) use series::Grid;
 pub use series::{Bucket, INTERVALS, Series};
 

@@ -11,6 +11,8 @@ use evenkeel_report::{
 const DETAILS: usize = 5;
 /// How much of a statement stands in a table or above a plot.
 const TITLE: usize = 90;
+/// How much of one is the label of a bar.
+const LABEL: usize = 48;
 /// How much of the slowest one is shown.
 const SAMPLE: usize = 1000;
 
@@ -44,7 +46,10 @@ pub fn page(summary: &Summary, changes: Option<&[Change]>, top: usize, about: Ab
     let shown = &summary.classes[..top];
     page.parts.push(profile(summary, shown));
     page.parts.push(table(summary, shown));
-    page.parts.push(over_time(summary, shown));
+    let over_time = over_time(summary, shown);
+    if over_time.has_a_line() {
+        page.parts.push(over_time.into());
+    }
     if let Some(changes) = changes {
         page.parts.push(Part::Heading(
             "What changed since the earlier digest".to_owned(),
@@ -96,6 +101,11 @@ pub(crate) fn short(text: &str) -> String {
     head(&text, TITLE)
 }
 
+/// Makes a text short enough for a bar's label.
+pub(crate) fn label(text: &str) -> String {
+    head(&short(text), LABEL)
+}
+
 fn head(text: &str, letters: usize) -> String {
     match text.char_indices().nth(letters) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -122,7 +132,7 @@ fn profile(summary: &Summary, shown: &[Class]) -> Part {
         groups: first
             .iter()
             .zip(1..)
-            .map(|(class, place)| format!("{place}. {}", short(&class.fingerprint)))
+            .map(|(class, place)| format!("{place}. {}", label(&class.fingerprint)))
             .collect(),
         series: vec![BarSeries {
             name: String::new(),
@@ -214,7 +224,7 @@ fn points(
     points.collect()
 }
 
-fn over_time(summary: &Summary, shown: &[Class]) -> Part {
+fn over_time(summary: &Summary, shown: &[Class]) -> Plot {
     let width = summary.series_width_ns as f64 / 1e9;
     let line = |name: String, group: usize, class: &Class| Series {
         name,
@@ -237,7 +247,6 @@ fn over_time(summary: &Summary, shown: &[Class]) -> Part {
             number(width, 0)
         ),
     }
-    .into()
 }
 
 fn details(parts: &mut Vec<Part>, summary: &Summary, place: usize, class: &Class) {
@@ -269,7 +278,10 @@ fn details(parts: &mut Vec<Part>, summary: &Summary, place: usize, class: &Class
     parts.push(Part::Points(points));
     if class.timed > 0 {
         parts.push(histogram(class));
-        parts.push(latency(summary, class));
+        let latency = latency(summary, class);
+        if latency.has_a_line() {
+            parts.push(latency.into());
+        }
     }
     if let Some(sample) = &class.sample {
         let which = if class.timed > 0 {
@@ -308,7 +320,7 @@ fn histogram(class: &Class) -> Part {
     .into()
 }
 
-fn latency(summary: &Summary, class: &Class) -> Part {
+fn latency(summary: &Summary, class: &Class) -> Plot {
     let average = |bucket: &super::Bucket| {
         (bucket.timed > 0).then(|| bucket.sum_ns as f64 / bucket.timed as f64 / 1e6)
     };
@@ -325,7 +337,6 @@ fn latency(summary: &Summary, class: &Class) -> Part {
         events: Vec::new(),
         note: String::new(),
     }
-    .into()
 }
 
 /// Shows what changed since an earlier digest.

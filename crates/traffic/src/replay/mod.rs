@@ -14,6 +14,7 @@
 //! | `play` | steps → a server |
 //! | `tally` | what came out, and how it differs |
 //! | `page` | the same as a page with plots |
+//! | `rounds` | again and again, on one server or two |
 
 mod access;
 mod gate;
@@ -21,13 +22,14 @@ mod order;
 mod page;
 mod plan;
 mod play;
+pub mod rounds;
 mod sorted;
 mod spool;
 mod step;
 mod tally;
 
 pub use access::Left;
-pub use page::{factor, page, times};
+pub use page::{came_to, factor, page, times};
 pub use plan::{Choice, Plan, Planner};
 pub use play::{Options, Speed, play};
 pub use tally::{DIFFERENCES, Difference, Differences, Example, Outcome};

@@ -1,14 +1,14 @@
 //! A replay as a page: what ran, how outcomes differ, and how long each class took, then and now.
 
-use super::{Differences, Outcome, Plan};
-use crate::digest::{Change, Changed, Class, changed_part, short};
+use super::{Differences, Example, Outcome, Plan};
+use crate::digest::{Change, Changed, Class, changed_part, label, short};
+use crate::named_error;
+use evenkeel_op::units;
 use evenkeel_report::page::number;
 use evenkeel_report::{
     About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, PageTable, Part, Plot, Point, Series,
 };
 
-/// How many letters a bar's label has.
-const LABEL: usize = 48;
 /// Of how many classes the latency is drawn.
 const DRAWN: usize = 10;
 
@@ -48,7 +48,10 @@ pub fn page(
         .collect();
     page.parts.push(averages(&pairs));
     page.parts.push(table(&pairs, outcome, latency));
-    page.parts.push(over_time(plan, outcome));
+    let over_time = over_time(plan, outcome);
+    if over_time.has_a_line() {
+        page.parts.push(over_time.into());
+    }
     if all.all().next().is_some() {
         page.parts.push(Part::Heading(
             "Outcomes that are not those of the capture".to_owned(),
@@ -117,15 +120,6 @@ fn is_moved(change: &Change, is: fn(f64, f64) -> bool) -> bool {
     matches!(&change.changed, Changed::Latency(verdict) if is(verdict.medians[1], verdict.medians[0]))
 }
 
-/// Makes a text short enough for a bar's label.
-fn label(text: &str) -> String {
-    let text = short(text);
-    match text.char_indices().nth(LABEL) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
-}
-
 fn averages(pairs: &[(&Class, &Class)]) -> Part {
     let first = &pairs[..pairs.len().min(DRAWN)];
     let bars = |name: &str, of: fn(&(&Class, &Class)) -> Option<u64>| BarSeries {
@@ -140,18 +134,20 @@ fn averages(pairs: &[(&Class, &Class)]) -> Part {
             })
             .collect(),
     };
+    let series = vec![
+        bars("captured", |pair| pair.0.avg_ns()),
+        bars("replayed", |pair| pair.1.avg_ns()),
+    ];
+    let values = series.iter().flat_map(|one| one.bars.iter().flatten());
     Bars {
         title: "How long a statement took on average".to_owned(),
-        axis: Axis::linear("ms"),
+        axis: Axis::fitting("ms", values.map(|bar| bar.value)),
         groups: first
             .iter()
             .zip(1..)
             .map(|((class, _), place)| format!("{place}. {}", label(&class.fingerprint)))
             .collect(),
-        series: vec![
-            bars("captured", |pair| pair.0.avg_ns()),
-            bars("replayed", |pair| pair.1.avg_ns()),
-        ],
+        series,
         note: String::new(),
     }
     .into()
@@ -193,7 +189,7 @@ fn table(pairs: &[(&Class, &Class)], outcome: &Outcome, latency: &[Change]) -> P
     Part::Table(table)
 }
 
-fn over_time(plan: &Plan, outcome: &Outcome) -> Part {
+fn over_time(plan: &Plan, outcome: &Outcome) -> Plot {
     let width = plan.original.series_width_ns as f64 / 1e9;
     let line = |name: &str, group: usize, class: &Class| Series {
         name: name.to_owned(),
@@ -215,7 +211,6 @@ fn over_time(plan: &Plan, outcome: &Outcome) -> Part {
             number(width, 0)
         ),
     }
-    .into()
 }
 
 fn points(class: &Class, width: f64) -> Vec<Point> {
@@ -230,13 +225,28 @@ fn points(class: &Class, width: f64) -> Vec<Point> {
         .collect()
 }
 
+/// Says what a statement came to, as far as known.
+#[must_use]
+pub fn came_to(error: Option<u16>, rows: Option<u64>, affected: Option<u64>) -> String {
+    match (error, rows, affected) {
+        (Some(error), ..) => named_error(error),
+        (None, Some(0), Some(affected)) if affected > 0 => format!("changed {affected}"),
+        (None, Some(rows), _) => units::count(rows, "row"),
+        (None, None, Some(affected)) => format!("changed {affected}"),
+        (None, None, None) => "unknown".to_owned(),
+    }
+}
+
 fn differences(all: &Differences) -> Part {
-    let mut table = PageTable::new(&["what", "count", "example"]);
+    let mut table = PageTable::new(&["what", "example", "captured", "replayed", "count"]);
     for (difference, count, example) in all.all() {
+        let of = |text: fn(&Example) -> String| Cell::text(example.map_or(String::new(), text));
         table.row(vec![
             Cell::text(difference.says()),
+            of(|example| short(&example.sql)),
+            of(|example| came_to(example.before.0, example.before.1, example.before.2)),
+            of(|example| came_to(example.now.0, Some(example.now.1), Some(example.now.2))),
             Cell::number(count as f64, 0),
-            Cell::text(example.map_or(String::new(), |example| short(&example.sql))),
         ]);
     }
     Part::Table(table)

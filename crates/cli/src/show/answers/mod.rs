@@ -31,6 +31,7 @@ mod rebuild;
 mod repeated;
 mod replay;
 mod restore;
+mod rounds;
 mod settings;
 mod showdown;
 mod tpcc;
@@ -59,6 +60,7 @@ pub use queue::{QueueCheckAnswer, QueueSalvageAnswer, forward_metrics, queue_met
 pub use rebuild::RebuildAnswer;
 pub use replay::{ReplayAnswer, earlier_replay};
 pub use restore::VerifyAnswer;
+pub use rounds::{RoundsAnswer, RoundsPlanAnswer};
 pub use settings::{SettingsAnswer, ShownSetting};
 pub use tpcc::TpccConditions;
 pub use url::{UrlStatsAnswer, UrlTrainAnswer};

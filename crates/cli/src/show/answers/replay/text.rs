@@ -4,7 +4,7 @@ use super::{ReplayAnswer, ReplayedClass, ShownOutcome};
 use crate::show::answers::digest::text::{changed, micros, plain, short};
 use crate::show::{Align, TextTable};
 use evenkeel_op::units;
-use evenkeel_traffic::replay::times;
+use evenkeel_traffic::replay::{came_to, times};
 
 /// How much of a fingerprint stands in the table.
 const TITLE: usize = 60;
@@ -105,13 +105,7 @@ fn outcomes(answer: &ReplayAnswer) -> String {
 }
 
 fn outcome(of: &ShownOutcome) -> String {
-    match (of.error, of.rows, of.affected) {
-        (Some(error), ..) => format!("error {error}"),
-        (None, Some(0), Some(affected)) if affected > 0 => format!("changed {affected}"),
-        (None, Some(rows), _) => units::count(rows, "row"),
-        (None, None, Some(affected)) => format!("changed {affected}"),
-        (None, None, None) => "unknown".to_owned(),
-    }
+    came_to(of.error, of.rows, of.affected)
 }
 
 fn classes(answer: &ReplayAnswer) -> String {
