@@ -1,6 +1,7 @@
 //! Statements that are run for the sake of what they come to: rows are counted and dropped.
 
 use crate::connection::{Answer, COM_QUERY, Connection};
+use crate::sums::{Checksum, Sums};
 use evenkeel_op::Result;
 
 const COM_INIT_DB: u8 = 2;
@@ -19,6 +20,8 @@ pub struct Played {
     pub bytes: u64,
     /// The number of the error that the server refused it with.
     pub error: Option<u16>,
+    /// Of all rows, if there was a result.
+    pub checksum: Option<Checksum>,
 }
 
 impl Connection {
@@ -50,10 +53,14 @@ impl Connection {
     /// Reads all that a command is answered with.
     pub(crate) fn outcome(&mut self) -> Result<Played> {
         let mut played = Played::default();
+        let mut sums = Sums::default();
         loop {
-            match self.result(&mut played) {
+            match self.result(&mut played, &mut sums) {
                 Ok(()) if self.has_more() => {}
-                Ok(()) => return Ok(played),
+                Ok(()) => {
+                    played.checksum = sums.checksum();
+                    return Ok(played);
+                }
                 Err(error) => {
                     played.error = Some(self.refusal().ok_or(error)?);
                     return Ok(played);
@@ -62,7 +69,7 @@ impl Connection {
         }
     }
 
-    fn result(&mut self, played: &mut Played) -> Result<()> {
+    fn result(&mut self, played: &mut Played, sums: &mut Sums) -> Result<()> {
         match self.answer(WHAT)? {
             Answer::Ended(ending) => {
                 self.note(ending);
@@ -72,7 +79,9 @@ impl Connection {
             Answer::Columns(count) => {
                 self.pass_over_definitions(count as usize, WHAT)?;
                 self.rows_follow();
+                sums.result(false);
                 while let Some(row) = self.row(WHAT)? {
+                    sums.row(row);
                     played.rows += 1;
                     played.bytes += row.len() as u64;
                 }

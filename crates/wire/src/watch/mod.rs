@@ -10,6 +10,7 @@
 //! | `login` | greeting and answer: who, and what both sides agree on |
 //! | `session` | the commands of a client, in order |
 //! | `reply` | the server's answers to them |
+//! | `results` | checksums of their rows |
 //! | `statements`, `values` | prepared statements, and what their values are as SQL |
 //! | `redact` | passwords that do not leave |
 
@@ -20,10 +21,12 @@ mod login;
 mod pending;
 mod redact;
 mod reply;
+mod results;
 mod session;
 mod statements;
 mod values;
 
+use crate::sums::Checksum;
 use framing::Framer;
 use inflate::Inflate;
 use session::{Phase, Session};
@@ -75,6 +78,8 @@ pub struct Seen<'a> {
     pub bytes_in: u64,
     /// Bytes of the answer, before compression.
     pub bytes_out: u64,
+    /// Of the rows returned, if that was asked for and all of them were seen.
+    pub checksum: Option<Checksum>,
 }
 
 /// What was not, or not completely, understood.
@@ -124,6 +129,13 @@ impl Watch {
         watch
     }
 
+    /// Has checksums of results computed.
+    #[must_use]
+    pub fn with_checksums(mut self) -> Self {
+        self.session.sums = Some(Box::default());
+        self
+    }
+
     /// Takes bytes that follow those before them in this direction. What they complete goes to `each`.
     pub fn bytes(&mut self, from: Side, at_ns: i64, bytes: &[u8], each: &mut dyn FnMut(&Seen<'_>)) {
         if bytes.is_empty() || self.session.is_opaque() || self.is_elsewhere(from, bytes) {
@@ -158,16 +170,21 @@ impl Watch {
         rest: &mut &[u8],
         each: &mut dyn FnMut(&Seen<'_>),
     ) -> bool {
-        let framer = match from {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        };
-        let Some(packet) = framer.next(rest, at_ns) else {
-            return false;
-        };
+        let session = &mut self.session;
         match from {
-            Side::Client => self.session.client_says(packet, at_ns, each),
-            Side::Server => self.session.server_says(packet, at_ns, each),
+            Side::Client => {
+                let Some(packet) = self.client.next(rest, at_ns, &mut |_| {}) else {
+                    return false;
+                };
+                session.client_says(packet, at_ns, each);
+            }
+            Side::Server => {
+                let mut passes = |bytes: &[u8]| session.passes(bytes);
+                let Some(packet) = self.server.next(rest, at_ns, &mut passes) else {
+                    return false;
+                };
+                session.server_says(packet, at_ns, each);
+            }
         }
         if let Some(method) = self.session.begins_compression() {
             self.inflate = Some(Box::new([Inflate::new(method), Inflate::new(method)]));

@@ -1,5 +1,7 @@
 //! A command that waits for its answer.
 
+use crate::sums::Checksum;
+
 /// What is known of it so far.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
@@ -18,6 +20,7 @@ pub(super) struct Pending {
     pub(super) affected: u64,
     pub(super) warnings: u64,
     pub(super) error: Option<u16>,
+    pub(super) checksum: Option<Checksum>,
     /// The prepared statement's number.
     pub(super) statement: Option<u32>,
     /// Its text, or some of its values, were not seen.

@@ -9,6 +9,7 @@ use super::redact::redacted;
 use super::reply::{Progress, Reply};
 use super::statements::{Rendered, Statements};
 use super::{Counts, Seen};
+use crate::sums::Sums;
 use evenkeel_sql::{Mode, Wide};
 use std::collections::VecDeque;
 
@@ -61,6 +62,8 @@ pub(super) struct Session {
     pending_bytes: usize,
     spare: Vec<Pending>,
     pub(super) reply: Reply,
+    /// Of the answer that comes, if somebody wants to know.
+    pub(super) sums: Option<Box<Sums>>,
 }
 
 impl Session {
@@ -85,6 +88,7 @@ impl Session {
             pending_bytes: 0,
             spare: Vec::new(),
             reply: Reply::First,
+            sums: None,
         }
     }
 
@@ -251,6 +255,9 @@ impl Session {
     /// Prepares for the answer to the oldest command, once it is its turn.
     fn promote(&mut self, each: &mut dyn FnMut(&Seen<'_>)) {
         self.reply = Reply::First;
+        if let Some(sums) = &mut self.sums {
+            sums.begin();
+        }
         let Some(front) = self.pending.front_mut() else {
             return;
         };
@@ -391,6 +398,7 @@ impl Session {
             error: done.error,
             bytes_in: done.bytes_in,
             bytes_out: done.bytes_out,
+            checksum: done.checksum,
         });
         if self.spare.len() < MOST_SPARE {
             self.spare.push(done);
@@ -482,6 +490,9 @@ impl Session {
             unseen.is_unseen = true;
             self.push(unseen);
             self.reply = Reply::First;
+            if let Some(sums) = &mut self.sums {
+                sums.begin();
+            }
         }
         let front = self.pending.front().map(|front| front.command);
         let is_stream = matches!(
@@ -501,6 +512,7 @@ impl Session {
                 let was_seen = self.pending.front().is_some_and(|f| f.command != UNSEEN);
                 // One answer in its place: the next ones are in theirs.
                 self.is_in_doubt &= !was_seen;
+                self.sum_up();
                 self.finish(each);
             }
             Progress::Nonsense => {

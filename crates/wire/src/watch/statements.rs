@@ -2,6 +2,7 @@
 
 use super::values::{Text, Type, render};
 use crate::decode::{Bytes, Malformed};
+use crate::sums::Kind;
 use evenkeel_sql::{Mode, code};
 use std::collections::HashMap;
 
@@ -25,6 +26,8 @@ struct Prepared {
     types: Vec<Type>,
     /// What was sent ahead, by the parameter's number.
     ahead: HashMap<u16, Vec<u8>>,
+    /// Of its result, as they were told last: MariaDB does not repeat them.
+    columns: Vec<Kind>,
 }
 
 /// What is known of the statements.
@@ -72,7 +75,28 @@ impl Statements {
     pub(super) fn remove(&mut self, id: u32) {
         if let Some(gone) = self.known.remove(&id) {
             let ahead: usize = gone.ahead.values().map(Vec::len).sum();
-            self.bytes = self.bytes.saturating_sub(gone.sql.len() + ahead);
+            let columns = size_of_val(&*gone.columns);
+            self.bytes = self.bytes.saturating_sub(gone.sql.len() + ahead + columns);
+        }
+    }
+
+    /// Returns the columns of a statement's result.
+    pub(super) fn columns(&self, id: u32) -> &[Kind] {
+        self.known.get(&id).map_or(&[], |known| &known.columns)
+    }
+
+    /// Takes note of the columns of a statement's result.
+    pub(super) fn set_columns(&mut self, id: u32, columns: &[Kind]) {
+        let Some(statement) = self.known.get_mut(&id) else {
+            return;
+        };
+        if statement.columns != columns {
+            self.bytes -= size_of_val(&*statement.columns);
+            statement.columns.clear();
+            if self.bytes + size_of_val(columns) <= MOST_BYTES {
+                statement.columns.extend_from_slice(columns);
+                self.bytes += size_of_val(columns);
+            }
         }
     }
 
