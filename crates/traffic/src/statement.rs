@@ -1,6 +1,7 @@
 //! A statement as it was seen, whatever it was seen by.
 
 use evenkeel_op::{Cancel, Result};
+use evenkeel_wire::Checksum;
 
 /// What a client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +63,8 @@ pub struct Statement<'a> {
     pub warnings: Option<u64>,
     /// The server's error number, when it failed.
     pub error: Option<u16>,
+    /// Of all rows in the answer.
+    pub checksum: Option<Checksum>,
 }
 
 impl Statement<'_> {

@@ -40,6 +40,7 @@ fn statement(sql: &str, at_ns: i64, total_ns: u64) -> Statement<'_> {
         bytes_out: Some(100),
         warnings: Some(1),
         error: None,
+        checksum: None,
     }
 }
 

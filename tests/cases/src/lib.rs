@@ -19,6 +19,7 @@ pub mod leftovers;
 pub mod loads;
 pub mod masked;
 pub mod mounting;
+pub mod packets;
 pub mod pages;
 pub mod points;
 pub mod program;

@@ -1,5 +1,6 @@
 //! Does a server that gets captured statements again come to the same, and is it said where it does not?
 
+use evenkeel_cases::packets::Packets;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_op::Cancel;
 use evenkeel_server::launch::Running;
@@ -9,40 +10,11 @@ use evenkeel_testkit::servers::{
     TestServer, mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9,
 };
 use evenkeel_wire::Connection;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
 const ACCOUNTS: i64 = 20;
 const TRANSFERS: i64 = 40;
 const LINKS: usize = 30;
-
-/// What runs on the network between a server and its clients, written to a file.
-struct Packets(Child);
-
-impl Packets {
-    fn of(port: u16, file: &Path) -> Self {
-        let mut tcpdump = Command::new("tcpdump");
-        tcpdump.args(["-i", "lo", "-s", "0", "-B", "65536", "-Z", "root", "-w"]);
-        tcpdump.arg(file).arg(format!("tcp port {port}"));
-        let mut child = tcpdump.stderr(Stdio::piped()).spawn().expect("tcpdump");
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("listening on") {
-            assert_ne!(said.read_line(&mut line).unwrap(), 0, "{line}");
-        }
-        Self(child)
-    }
-
-    /// Ends when all packets so far are in the file.
-    fn end(mut self) {
-        std::thread::sleep(std::time::Duration::from_millis(1500));
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-        assert!(self.0.wait().unwrap().success());
-    }
-}
 
 /// A server whose traffic was captured.
 struct Played {

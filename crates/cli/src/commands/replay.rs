@@ -10,10 +10,10 @@ use crate::show::Face;
 use crate::show::answers::{ReplayAnswer, earlier_replay};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, Run, exit, open_files};
-use evenkeel_traffic::Filter;
 use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::digest::{Earlier, changes};
 use evenkeel_traffic::replay::{self, Choice, Options, Outcome, Plan, Planner, Speed};
+use evenkeel_traffic::{Filter, capture};
 use evenkeel_wire::Connection;
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,8 +26,13 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
     let mut choice = choice(args)?;
     let before = args.compare.as_deref().map(earlier).transpose()?;
     let connect = settings::connect(&args.connection, "replay", face)?;
-    let port = ("--captured-port", &args.captured_port[..]);
-    let input = TrafficFile::open(&args.file, args.source, port, face)?;
+    let packets = capture::Options {
+        ports: args.captured_port.clone(),
+        checksums: !args.ignore_results,
+        ..capture::Options::default()
+    };
+    let packets = ("--captured-port", packets);
+    let input = TrafficFile::open(&args.file, args.source, packets, face)?;
     choice.is_exact = input.has_exact_times();
     let taken = [&args.file].into_iter().chain(&args.compare);
     let html = args.html.as_deref();
@@ -132,6 +137,7 @@ fn choice(args: &args::Replay) -> Result<Choice> {
         schemas: pairs.collect::<Result<HashMap<_, _>>>()?,
         warm_up: args.warm_up.unwrap_or_default(),
         classes: CLASSES,
+        compare_results: !args.ignore_results,
     })
 }
 

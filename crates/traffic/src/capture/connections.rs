@@ -19,6 +19,8 @@ pub struct Options {
     pub ports: Vec<u16>,
     /// Bytes of a statement that are kept.
     pub text_bytes: usize,
+    /// Checksums of results are computed.
+    pub checksums: bool,
 }
 
 impl Default for Options {
@@ -26,6 +28,7 @@ impl Default for Options {
         Self {
             ports: vec![3306],
             text_bytes: 1 << 20,
+            checksums: false,
         }
     }
 }
@@ -194,13 +197,17 @@ impl Connections {
         }
         self.count += 1;
         let keep = self.options.text_bytes;
+        let watch = match is_joined {
+            true => Watch::joined(keep),
+            false => Watch::new(keep),
+        };
         let connection = Connection {
             number: self.count,
             host: key.0.address.to_string(),
             order: Order::default(),
-            watch: match is_joined {
-                true => Watch::joined(keep),
-                false => Watch::new(keep),
+            watch: match self.options.checksums {
+                true => watch.with_checksums(),
+                false => watch,
             },
             began: None,
             is_over: false,
@@ -330,5 +337,6 @@ fn statement<'a>(seen: &Seen<'a>, connection: u64, host: &'a str) -> Statement<'
         bytes_out: Some(seen.bytes_out),
         warnings: is_answered.then_some(seen.warnings),
         error: seen.error,
+        checksum: seen.checksum,
     }
 }

@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `access` | what a statement does, and to which tables |
+//! | `returns` | whether it should return the same rows again |
 //! | `sorted` | statements in the order in which they took effect |
 //! | `order` | who waits for whom |
 //! | `step`, `spool` | what a session does next, and the file in which all of it lies |
@@ -21,6 +22,7 @@ mod order;
 mod page;
 mod plan;
 mod play;
+mod returns;
 mod sorted;
 mod spool;
 mod step;
@@ -30,4 +32,4 @@ pub use access::Left;
 pub use page::{factor, page, times};
 pub use plan::{Choice, Plan, Planner};
 pub use play::{Options, Speed, play};
-pub use tally::{DIFFERENCES, Difference, Differences, Example, Outcome};
+pub use tally::{DIFFERENCES, Difference, Differences, Example, Incomparable, Outcome};

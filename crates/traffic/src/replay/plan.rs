@@ -2,6 +2,7 @@
 
 use super::access::{Access, Act, Left, Table, access, only_reads_in_any_mode};
 use super::order::{self, Doing, Order, Sees, There};
+use super::returns::{self, Returns};
 use super::sorted::Sorted;
 use super::spool::{Place, Spool, Spooled};
 use super::step::{Did, Step, What};
@@ -37,6 +38,8 @@ pub struct Choice {
     pub warm_up: Duration,
     /// How many classes are kept.
     pub classes: usize,
+    /// Compare what the returned rows contain.
+    pub compare_results: bool,
 }
 
 /// What one session does.
@@ -192,8 +195,9 @@ impl Planner {
             Command::Connect | Command::Quit => self.quit(one),
             // RESET_CONNECTION and CHANGE_USER.
             Command::Other(31 | 17) => self.reset(one),
-            // The next statement's default schema says the same; the others leave nothing behind.
-            Command::Other(2 | 0x0e | 0x18..=0x1a) => Ok(()),
+            // The next statement's default schema says the same, and several statements in one are allowed anyway; the
+            // others leave nothing behind.
+            Command::Other(2 | 0x0e | 0x18..=0x1b) => Ok(()),
             _ => {
                 self.leave(match one.is_unseen {
                     true => Left::Unseen,
@@ -407,6 +411,8 @@ impl Planner {
                 affected: one.rows_affected,
                 error: one.error,
                 is_error_known: self.choice.is_exact || one.error.is_some(),
+                checksum: one.checksum,
+                returns: self.returns(one, access),
             },
             text: Vec::new(),
         };
@@ -420,6 +426,16 @@ impl Planner {
         }
         self.note(one, access, &tables, doing);
         Ok(())
+    }
+
+    /// Returns what can be expected of the rows that a statement returns.
+    fn returns(&self, one: &Statement<'_>, access: &Access) -> Returns {
+        let is_system = |schema: &str| returns::is_system(schema.as_bytes());
+        match self.choice.compare_results {
+            false => Returns::Ignored,
+            true if one.schema.is_some_and(is_system) => Returns::OfServer,
+            true => access.returns,
+        }
     }
 
     fn class(&mut self, one: &Statement<'_>) -> u32 {

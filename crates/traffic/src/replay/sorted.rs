@@ -6,6 +6,7 @@
 
 use super::access::Access;
 use crate::{Command, Statement};
+use evenkeel_wire::Checksum;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -34,6 +35,7 @@ pub(super) struct Kept {
     rows_sent: Option<u64>,
     rows_affected: Option<u64>,
     error: Option<u16>,
+    checksum: Option<Checksum>,
     /// What it does, if it is a statement.
     pub(super) access: Option<Access>,
 }
@@ -62,6 +64,7 @@ impl Kept {
             bytes_out: None,
             warnings: None,
             error: self.error,
+            checksum: self.checksum,
         }
     }
 }
@@ -131,6 +134,7 @@ impl Sorted {
             rows_sent: one.rows_sent,
             rows_affected: one.rows_affected,
             error: one.error,
+            checksum: one.checksum,
             access,
         });
     }

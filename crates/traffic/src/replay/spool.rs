@@ -6,6 +6,7 @@
 
 use super::step::Step;
 use evenkeel_op::{Error, Result};
+use evenkeel_wire::Checksum;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -16,8 +17,8 @@ const PIECE: usize = 1 << 20;
 /// Bytes that are read at once: more than most steps have.
 const AHEAD: usize = 1 << 10;
 /// next 8, when 8, class 4, number of steps waited for 4, text 4, what 1, transaction 1, then what it did:
-/// known 1, failed with 2, time 8, rows 8, changed 8.
-const HEAD: usize = 8 + 8 + 4 + 4 + 4 + 1 + 1 + 1 + 2 + 8 + 8 + 8;
+/// known 1, failed with 2, time 8, rows 8, changed 8, checksums 16, what to expect of rows 1.
+const HEAD: usize = 8 + 8 + 4 + 4 + 4 + 1 + 1 + 1 + 2 + 5 * 8 + 1;
 /// A session and the number of its step.
 const WAIT: usize = 8;
 
@@ -62,11 +63,18 @@ impl Spool {
             self.link(before, place)?;
         }
         let did = &step.did;
-        let known = [did.total_ns, did.rows, did.affected];
+        let sum = did.checksum;
+        let known = [
+            did.total_ns,
+            did.rows,
+            did.affected,
+            sum.map(|sum| sum.in_order),
+            sum.map(|sum| sum.any_order),
+        ];
         let bits = (0..).zip(known).fold(0, |bits, (bit, value)| {
             bits | u8::from(value.is_some()) << bit
         });
-        let bits = bits | u8::from(did.is_error_known) << 3;
+        let bits = bits | u8::from(did.is_error_known) << 7;
         let out = &mut self.rest;
         out.extend_from_slice(&NONE.to_le_bytes());
         out.extend_from_slice(&step.at_ns.to_le_bytes());
@@ -78,6 +86,7 @@ impl Spool {
         for value in known {
             out.extend_from_slice(&value.unwrap_or(0).to_le_bytes());
         }
+        out.push(did.returns as u8);
         for (session, number) in &step.after {
             out.extend_from_slice(&session.to_le_bytes());
             out.extend_from_slice(&number.to_le_bytes());
@@ -162,7 +171,15 @@ impl Spooled {
         step.did.total_ns = known(0);
         step.did.rows = known(1);
         step.did.affected = known(2);
-        step.did.is_error_known = bits >> 3 & 1 == 1;
+        step.did.checksum = known(3)
+            .zip(known(4))
+            .map(|(in_order, any_order)| Checksum {
+                in_order,
+                any_order,
+            });
+        let [returns] = head.take();
+        step.did.returns = returns.into();
+        step.did.is_error_known = bits >> 7 & 1 == 1;
         let whole = HEAD + waits * WAIT + text;
         if whole > have {
             buffer.resize(whole, 0);

@@ -1,5 +1,8 @@
 //! What a session does next.
 
+use super::returns::Returns;
+use evenkeel_wire::Checksum;
+
 /// What a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
@@ -39,6 +42,10 @@ pub(super) struct Did {
     pub(super) error: Option<u16>,
     /// Whether it is known that it did not fail, where there is no error.
     pub(super) is_error_known: bool,
+    /// Of all rows returned.
+    pub(super) checksum: Option<Checksum>,
+    /// What can be expected of the rows.
+    pub(super) returns: Returns,
 }
 
 /// A step of a session.

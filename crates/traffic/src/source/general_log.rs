@@ -176,6 +176,7 @@ impl GeneralLog {
             bytes_out: None,
             warnings: None,
             error: None,
+            checksum: None,
         })
     }
 

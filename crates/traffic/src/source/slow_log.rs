@@ -278,6 +278,7 @@ impl SlowLog {
             bytes_out: entry.bytes_out,
             warnings: None,
             error: entry.error,
+            checksum: None,
         })
     }
 }
