@@ -65,6 +65,10 @@ pub struct Statement<'a> {
     pub error: Option<u16>,
     /// Of all rows in the answer.
     pub checksum: Option<Checksum>,
+    /// The connection's number of the prepared statement that it is about.
+    pub statement: Option<u32>,
+    /// The values that a prepared statement ran with, in binary.
+    pub values: Option<&'a [u8]>,
 }
 
 impl Statement<'_> {

@@ -41,6 +41,8 @@ fn statement(sql: &str, at_ns: i64, total_ns: u64) -> Statement<'_> {
         warnings: Some(1),
         error: None,
         checksum: None,
+        statement: None,
+        values: None,
     }
 }
 

@@ -43,6 +43,8 @@ fn one(connection: u64, at_ns: i64, sql: &[u8]) -> Statement<'_> {
         warnings: None,
         error: None,
         checksum: None,
+        statement: None,
+        values: None,
     }
 }
 

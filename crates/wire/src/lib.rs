@@ -37,7 +37,7 @@ pub mod watch;
 pub use binlog_stream::{BinlogRequest, BinlogStream, Received};
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed, SessionState};
-pub use play::Played;
+pub use play::{Played, PlayedStatement};
 pub use prepared::{Executed, Prepared, Value};
 pub use refusal::Refusal;
 pub use rows::{CellPart, Cells, Part, Pieces, Row, Rows, WHOLE};

@@ -161,9 +161,11 @@ fn results_are_compared(server: &TestServer) {
             (&"of-server".into(), &2.into())
         ]
     );
-    assert_eq!(
-        results["not_compared"][0]["example"],
-        "SELECT NOW(6), CONNECTION_ID()"
+    // It is that of the class that took the longest.
+    let example = results["not_compared"][0]["example"].as_str().unwrap();
+    assert!(
+        ["SELECT NOW(6), CONNECTION_ID()", "SELECT UUID()"].contains(&example),
+        "{example}"
     );
 
     // One row is another one: so are the results of those who read it.
@@ -183,7 +185,7 @@ fn results_are_compared(server: &TestServer) {
     let example = ended.answer["differences"][0]["example"]["sql"]
         .as_str()
         .unwrap();
-    assert_eq!(example, format!("{BY_TEXT}3"));
+    assert!(example.ends_with("FROM items WHERE id = 3"), "{example}");
     let html = std::fs::read_to_string(played.room.path().join("replay.html")).unwrap();
     assert!(html.contains("returned other rows"), "{html}");
     // Whoever knows that the data are others asks for the rest.

@@ -16,8 +16,9 @@ Examples:
 
 Each session of the capture is a session again. Its statements keep their order and, unless --speed says
 otherwise, their times. A statement also waits for those of other sessions that it had seen the result of: they
-were done before it was sent, and one of the two changed a table that both name. Prepared statements run as
-text, with their values. The report compares errors, rows and latency with the capture, class by class.
+were done before it was sent, and one of the two changed a table that both name. Prepared statements are
+prepared again and run with their captured values; those of logs run as text. The report compares errors, rows
+and latency with the capture, class by class.
 
 For a fair comparison, restore the server's data to the state it had when the capture began, before each
 replay: `evenkeel baseline` does that in a second. Never replay writes on a server whose data you need.

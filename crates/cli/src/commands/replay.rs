@@ -29,6 +29,7 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
     let packets = capture::Options {
         ports: args.captured_port.clone(),
         checksums: !args.ignore_results,
+        values: true,
         ..capture::Options::default()
     };
     let packets = ("--captured-port", packets);

@@ -21,6 +21,8 @@ pub struct Options {
     pub text_bytes: usize,
     /// Checksums of results are computed.
     pub checksums: bool,
+    /// Values of prepared statements are handed out in binary.
+    pub values: bool,
 }
 
 impl Default for Options {
@@ -29,6 +31,7 @@ impl Default for Options {
             ports: vec![3306],
             text_bytes: 1 << 20,
             checksums: false,
+            values: false,
         }
     }
 }
@@ -201,14 +204,19 @@ impl Connections {
             true => Watch::joined(keep),
             false => Watch::new(keep),
         };
+        let watch = match self.options.checksums {
+            true => watch.with_checksums(),
+            false => watch,
+        };
+        let watch = match self.options.values {
+            true => watch.with_values(),
+            false => watch,
+        };
         let connection = Connection {
             number: self.count,
             host: key.0.address.to_string(),
             order: Order::default(),
-            watch: match self.options.checksums {
-                true => watch.with_checksums(),
-                false => watch,
-            },
+            watch,
             began: None,
             is_over: false,
             active_ns: at_ns,
@@ -338,5 +346,7 @@ fn statement<'a>(seen: &Seen<'a>, connection: u64, host: &'a str) -> Statement<'
         warnings: is_answered.then_some(seen.warnings),
         error: seen.error,
         checksum: seen.checksum,
+        statement: seen.statement,
+        values: seen.values,
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Kept {
     rows_affected: Option<u64>,
     error: Option<u16>,
     checksum: Option<Checksum>,
+    prepared: Option<u32>,
+    values: Option<Vec<u8>>,
     /// What it does, if it is a statement.
     pub(super) access: Option<Access>,
 }
@@ -65,6 +67,8 @@ impl Kept {
             warnings: None,
             error: self.error,
             checksum: self.checksum,
+            statement: self.prepared,
+            values: self.values.as_deref(),
         }
     }
 }
@@ -116,7 +120,7 @@ impl Sorted {
         }
         let owned = |text: Option<&str>| text.map(str::to_owned);
         self.newest_ns = self.newest_ns.max(effect_ns);
-        self.bytes += one.sql.len();
+        self.bytes += one.sql.len() + one.values.map_or(0, <[u8]>::len);
         self.count += 1;
         self.waiting.push(Kept {
             effect_ns,
@@ -135,6 +139,8 @@ impl Sorted {
             rows_affected: one.rows_affected,
             error: one.error,
             checksum: one.checksum,
+            prepared: one.statement,
+            values: one.values.map(<[u8]>::to_vec),
             access,
         });
     }
@@ -148,7 +154,7 @@ impl Sorted {
             return None;
         }
         let kept = self.waiting.pop()?;
-        self.bytes -= kept.sql.len();
+        self.bytes -= kept.sql.len() + kept.values.as_ref().map_or(0, Vec::len);
         self.passed_ns = kept.effect_ns;
         Some(kept)
     }

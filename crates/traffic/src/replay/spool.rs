@@ -17,8 +17,9 @@ const PIECE: usize = 1 << 20;
 /// Bytes that are read at once: more than most steps have.
 const AHEAD: usize = 1 << 10;
 /// next 8, when 8, class 4, number of steps waited for 4, text 4, what 1, transaction 1, then what it did:
-/// known 1, failed with 2, time 8, rows 8, changed 8, checksums 16, what to expect of rows 1.
-const HEAD: usize = 8 + 8 + 4 + 4 + 4 + 1 + 1 + 1 + 2 + 5 * 8 + 1;
+/// known 1, failed with 2, time 8, rows 8, changed 8, checksums 16, what to expect of rows 1,
+/// prepared statement 4, values 4.
+const HEAD: usize = 8 + 8 + 4 + 4 + 4 + 1 + 1 + 1 + 2 + 5 * 8 + 1 + 4 + 4;
 /// A session and the number of its step.
 const WAIT: usize = 8;
 
@@ -54,10 +55,15 @@ impl Spool {
         })
     }
 
-    /// Adds a step with its text; `before` is where its session's last one lies.
+    /// Adds a step with its text and its values; `before` is where its session's last one lies.
     ///
     /// Errors: `Failed` where there is no space.
-    pub(super) fn add(&mut self, before: Option<Place>, step: &Step, text: &[u8]) -> Result<Place> {
+    pub(super) fn add(
+        &mut self,
+        before: Option<Place>,
+        step: &Step,
+        [text, values]: [&[u8]; 2],
+    ) -> Result<Place> {
         let place = self.written + self.rest.len() as u64;
         if let Some(before) = before {
             self.link(before, place)?;
@@ -87,11 +93,14 @@ impl Spool {
             out.extend_from_slice(&value.unwrap_or(0).to_le_bytes());
         }
         out.push(did.returns as u8);
+        out.extend_from_slice(&step.statement.to_le_bytes());
+        out.extend_from_slice(&(values.len() as u32).to_le_bytes());
         for (session, number) in &step.after {
             out.extend_from_slice(&session.to_le_bytes());
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(text);
+        out.extend_from_slice(values);
         if out.len() >= PIECE {
             self.flush()?;
         }
@@ -179,15 +188,18 @@ impl Spooled {
             });
         let [returns] = head.take();
         step.did.returns = returns.into();
+        step.statement = u32::from_le_bytes(head.take());
+        let values = u32::from_le_bytes(head.take()) as usize;
         step.did.is_error_known = bits >> 7 & 1 == 1;
-        let whole = HEAD + waits * WAIT + text;
+        let whole = HEAD + waits * WAIT + text + values;
         if whole > have {
             buffer.resize(whole, 0);
             let file = &self.file;
             file.read_exact_at(&mut buffer[have..], place + have as u64)
                 .map_err(failed)?;
         }
-        let (waited, text) = buffer[HEAD..whole].split_at(waits * WAIT);
+        let (waited, rest) = buffer[HEAD..whole].split_at(waits * WAIT);
+        let (text, values) = rest.split_at(text);
         step.after.clear();
         step.after.extend(waited.chunks_exact(WAIT).map(|wait| {
             let mut wait = Fields(wait);
@@ -198,6 +210,8 @@ impl Spooled {
         }));
         step.text.clear();
         step.text.extend_from_slice(text);
+        step.values.clear();
+        step.values.extend_from_slice(values);
         Ok((next != NONE).then_some(next))
     }
 }

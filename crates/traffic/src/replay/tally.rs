@@ -374,6 +374,8 @@ impl Tally {
             warnings: Some(played.warnings),
             error: played.error,
             checksum: None,
+            statement: None,
+            values: None,
         };
         let slot = self.grid.slot(step.at_ns);
         let mut sums = sums

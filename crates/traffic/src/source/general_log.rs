@@ -177,6 +177,8 @@ impl GeneralLog {
             warnings: None,
             error: None,
             checksum: None,
+            statement: None,
+            values: None,
         })
     }
 

@@ -279,6 +279,8 @@ impl SlowLog {
             warnings: None,
             error: entry.error,
             checksum: None,
+            statement: None,
+            values: None,
         })
     }
 }

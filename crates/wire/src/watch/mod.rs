@@ -11,7 +11,7 @@
 //! | `session` | the commands of a client, in order |
 //! | `reply` | the server's answers to them |
 //! | `results` | checksums of their rows |
-//! | `statements`, `values` | prepared statements, and what their values are as SQL |
+//! | `statements`, `values`, `sent` | prepared statements, and what their values are as SQL and in binary |
 //! | `redact` | passwords that do not leave |
 
 pub mod command;
@@ -22,6 +22,7 @@ mod pending;
 mod redact;
 mod reply;
 mod results;
+mod sent;
 mod session;
 mod statements;
 mod values;
@@ -80,6 +81,11 @@ pub struct Seen<'a> {
     pub bytes_out: u64,
     /// Of the rows returned, if that was asked for and all of them were seen.
     pub checksum: Option<Checksum>,
+    /// The number of the prepared statement that it is about.
+    pub statement: Option<u32>,
+    /// What a prepared statement ran with: what [`crate::Connection::play_execute`] takes. Only if that was asked for, all
+    /// of it was seen, and there is no password in it.
+    pub values: Option<&'a [u8]>,
 }
 
 /// What was not, or not completely, understood.
@@ -133,6 +139,13 @@ impl Watch {
     #[must_use]
     pub fn with_checksums(mut self) -> Self {
         self.session.sums = Some(Box::default());
+        self
+    }
+
+    /// Hands out values of prepared statements in binary.
+    #[must_use]
+    pub fn with_values(mut self) -> Self {
+        self.session.keeps_values = true;
         self
     }
 

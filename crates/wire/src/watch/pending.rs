@@ -10,6 +10,9 @@ pub(super) struct Pending {
     pub(super) at_ns: i64,
     /// What follows the command's number: as it came, later as text.
     pub(super) text: Vec<u8>,
+    /// The values of an execution in binary, if they are kept.
+    pub(super) sent: Vec<u8>,
+    pub(super) has_sent: bool,
     /// The length of the whole of it.
     pub(super) length: u64,
     pub(super) bytes_in: u64,
@@ -33,15 +36,19 @@ const KEPT: usize = 16 << 10;
 impl Pending {
     /// Makes this one another command's, with the memory it has.
     pub(super) fn reuse(&mut self, command: u8, at_ns: i64) {
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        if text.capacity() > KEPT {
-            text = Vec::new();
-        }
+        let emptied = |buffer: &mut Vec<u8>| {
+            let mut buffer = std::mem::take(buffer);
+            buffer.clear();
+            match buffer.capacity() > KEPT {
+                true => Vec::new(),
+                false => buffer,
+            }
+        };
         *self = Self {
             command,
             at_ns,
-            text,
+            text: emptied(&mut self.text),
+            sent: emptied(&mut self.sent),
             ..Self::default()
         };
     }

@@ -64,6 +64,8 @@ pub(super) struct Session {
     pub(super) reply: Reply,
     /// Of the answer that comes, if somebody wants to know.
     pub(super) sums: Option<Box<Sums>>,
+    /// Somebody wants the values of executions in binary.
+    pub(super) keeps_values: bool,
 }
 
 impl Session {
@@ -89,6 +91,7 @@ impl Session {
             spare: Vec::new(),
             reply: Reply::First,
             sums: None,
+            keeps_values: false,
         }
     }
 
@@ -306,6 +309,12 @@ impl Session {
         let id = raw.first_chunk::<4>().map(|id| u32::from_le_bytes(*id));
         let id = id.map(|id| self.statements.meant(id));
         let mut into = Vec::with_capacity(raw.len() + 64);
+        let mut sent = self
+            .pending
+            .front_mut()
+            .map(|front| std::mem::take(&mut front.sent))
+            .unwrap_or_default();
+        let kept = self.keeps_values.then_some(&mut sent);
         let rendered = match number {
             command::EXECUTE => {
                 let has_names = self
@@ -313,7 +322,7 @@ impl Session {
                     .map(|can| can & can::QUERY_ATTRIBUTES != 0);
                 let (mode, keep) = (self.mode, self.keep);
                 self.statements
-                    .execute(raw, has_names, mode, keep, &mut into)
+                    .execute(raw, has_names, mode, keep, &mut into, kept)
             }
             _ => self.statements.text(id.unwrap_or(0), self.keep, &mut into),
         };
@@ -330,6 +339,8 @@ impl Session {
         *raw = into;
         if let Some(front) = self.pending.front_mut() {
             (front.length, front.is_unseen, front.statement) = (length, is_unseen, id);
+            let is_whole = matches!(rendered, Rendered::Whole(_));
+            (front.sent, front.has_sent) = (sent, self.keeps_values && is_whole);
         }
     }
 
@@ -399,6 +410,8 @@ impl Session {
             bytes_in: done.bytes_in,
             bytes_out: done.bytes_out,
             checksum: done.checksum,
+            statement: done.statement,
+            values: (done.has_sent && hidden.is_none()).then_some(&done.sent),
         });
         if self.spare.len() < MOST_SPARE {
             self.spare.push(done);

@@ -1,5 +1,6 @@
 //! The prepared statements of a session, and the text of one that runs with its values.
 
+use super::sent::Sent;
 use super::values::{Text, Type, render};
 use crate::decode::{Bytes, Malformed};
 use crate::sums::Kind;
@@ -146,7 +147,8 @@ impl Statements {
     }
 
     /// Writes the text that an execution comes to. `payload` is what follows the command; `has_names` says
-    /// whether parameters come with names where that is known.
+    /// whether parameters come with names where that is known. Into `sent` go the values in binary, complete as a first
+    /// execution has them.
     pub(super) fn execute(
         &mut self,
         payload: &[u8],
@@ -154,6 +156,7 @@ impl Statements {
         mode: Mode,
         limit: usize,
         into: &mut Vec<u8>,
+        sent: Option<&mut Vec<u8>>,
     ) -> Rendered {
         let mut bytes = Bytes(payload);
         let id = self.meant(bytes.number(4).unwrap_or(0) as u32);
@@ -162,7 +165,7 @@ impl Statements {
             return Rendered::Unknown;
         };
         let mut out = Text::new(into, limit);
-        let result = fill(statement, &mut bytes, has_names, mode, &mut out);
+        let result = fill(statement, &mut bytes, has_names, mode, &mut out, sent);
         let length = out.length + statement.cut;
         let fits = statement.cut > 0 || statement.places.len() == statement.parameters;
         let rendered = match result {
@@ -186,7 +189,9 @@ fn fill(
     has_names: Option<bool>,
     mode: Mode,
     out: &mut Text<'_>,
+    sent: Option<&mut Vec<u8>>,
 ) -> Result<(), Malformed> {
+    let mut sent = sent.map(|into| Sent::new(into, statement.parameters));
     let flags = bytes.byte()?;
     bytes.number(4)?;
     let tells_count = flags & COUNT_FOLLOWS != 0;
@@ -222,10 +227,21 @@ fn fill(
         copied = place + 1;
         if let Some(ahead) = statement.ahead.get(&(number as u16)) {
             out.bytes(ahead, mode);
+            if let Some(sent) = &mut sent {
+                sent.ahead(number, statement.types[number], ahead);
+            }
         } else if nulls[number / 8] >> (number % 8) & 1 == 1 {
             out.push(b"NULL");
+            if let Some(sent) = &mut sent {
+                sent.null(number, statement.types[number]);
+            }
         } else {
+            let before = bytes.0;
             render(bytes, statement.types[number], mode, out)?;
+            if let Some(sent) = &mut sent {
+                let value = &before[..before.len() - bytes.0.len()];
+                sent.value(number, statement.types[number], value);
+            }
         }
     }
     out.push(&statement.sql[copied..]);
@@ -290,7 +306,7 @@ mod tests {
 
     fn run(statements: &mut Statements, payload: &[u8]) -> (Rendered, String) {
         let mut into = Vec::new();
-        let how = statements.execute(payload, None, Mode::default(), 100, &mut into);
+        let how = statements.execute(payload, None, Mode::default(), 100, &mut into, None);
         (how, String::from_utf8(into).unwrap())
     }
 

@@ -19,6 +19,10 @@ pub struct ReplayAnswer {
     sessions_at_a_time: usize,
     /// Statements replayed and counted.
     statements: u64,
+    /// Of all statements in the plan: prepared ones that ran with their values.
+    prepared: u64,
+    /// Prepared ones that ran as text.
+    prepared_as_text: u64,
     /// Statements replayed before, to warm the server up.
     warm_up: u64,
     seconds: f64,
@@ -230,6 +234,8 @@ impl ReplayAnswer {
             sessions: plan.sessions(),
             sessions_at_a_time: plan.most_at_a_time(),
             statements: outcome.statements,
+            prepared: plan.prepared[0],
+            prepared_as_text: plan.prepared[1],
             warm_up: outcome.warm_up,
             seconds: outcome.seconds,
             captured_seconds: plan.to_ns.saturating_sub(plan.from_ns) as f64 / 1e9,

@@ -43,6 +43,12 @@ fn head(answer: &ReplayAnswer) -> String {
         answer.sessions_at_a_time,
         answer.captured_seconds
     ));
+    if answer.prepared_as_text > 0 {
+        text.push_str(&format!(
+            "{} ran as text.\n",
+            units::count(answer.prepared_as_text, "prepared statement")
+        ));
+    }
     if let Some(late) = &answer.late_us {
         text.push_str(&format!(
             "Statements were sent late by: half up to {}, 99 % up to {}, at most {}.\n",
