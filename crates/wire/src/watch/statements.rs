@@ -328,6 +328,33 @@ mod tests {
     }
 
     #[test]
+    fn values_are_sent_again_complete() {
+        let mut all = Statements::default();
+        all.add(7, 2, b"SELECT ?, ?", 11, Mode::default());
+        let mut sent = |payload: &[u8], ahead: &[u8]| {
+            if !ahead.is_empty() {
+                all.send_ahead(&[&[7, 0, 0, 0, 1, 0], ahead].concat())
+                    .unwrap();
+            }
+            let (mut into, mut sent) = (Vec::new(), Vec::new());
+            let mode = Mode::default();
+            all.execute(payload, None, mode, 100, &mut into, Some(&mut sent));
+            sent
+        };
+        let first = [
+            7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0x80, 0xFD, 0, 5, 1, b'x',
+        ];
+        let types = [1, 1, 0x80, 0xFD, 0];
+        assert_eq!(sent(&first, b""), [&[0], &types[..], b"\x05\x01x"].concat());
+        // Types as before: a NULL, then a value that was sent ahead.
+        let second = [7, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 6];
+        assert_eq!(sent(&second, b""), [&[2], &types[..], &[6]].concat());
+        let third = [7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 6];
+        let long = [&[0], &types[..], b"\x06\x04long"].concat();
+        assert_eq!(sent(&third, b"long"), long);
+    }
+
+    #[test]
     fn attributes_are_passed_over() {
         let mut all = Statements::default();
         all.add(1, 1, b"SELECT ?", 8, Mode::default());
