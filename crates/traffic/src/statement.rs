@@ -1,6 +1,7 @@
 //! A statement as it was seen, whatever it was seen by.
 
 use evenkeel_op::{Cancel, Result};
+use evenkeel_wire::Checksum;
 
 /// What a client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +63,12 @@ pub struct Statement<'a> {
     pub warnings: Option<u64>,
     /// The server's error number, when it failed.
     pub error: Option<u16>,
+    /// Of all rows in the answer.
+    pub checksum: Option<Checksum>,
+    /// The connection's number of the prepared statement that it is about.
+    pub statement: Option<u32>,
+    /// The values that a prepared statement ran with, in binary.
+    pub values: Option<&'a [u8]>,
 }
 
 impl Statement<'_> {

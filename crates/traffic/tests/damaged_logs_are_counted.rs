@@ -2,7 +2,7 @@
 
 use evenkeel_op::{Cancel, ErrorKind};
 use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
-use evenkeel_traffic::{Command, Coverage, Source};
+use evenkeel_traffic::{Command, Coverage, Source, capture};
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use std::io::{Cursor, Read};
@@ -57,7 +57,7 @@ fn read(bytes: impl Read + Send + 'static) -> Read1 {
         found.hosts.push(one.host.map(str::to_owned));
         Ok(())
     };
-    let mut opened = Opened::new(input, kind, TimeZone::UTC, &[3306]).unwrap();
+    let mut opened = Opened::new(input, kind, TimeZone::UTC, capture::Options::default()).unwrap();
     found.coverage = opened.read(&mut each, &Cancel::new()).unwrap();
     found.unread = opened.unread().to_vec();
     found

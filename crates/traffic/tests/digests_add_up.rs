@@ -40,6 +40,9 @@ fn statement(sql: &str, at_ns: i64, total_ns: u64) -> Statement<'_> {
         bytes_out: Some(100),
         warnings: Some(1),
         error: None,
+        checksum: None,
+        statement: None,
+        values: None,
     }
 }
 

@@ -7,7 +7,7 @@ use evenkeel_testkit::servers::{
     mysql_8_0_15, mysql_9,
 };
 use evenkeel_traffic::source::{Input, InputKind, Opened};
-use evenkeel_traffic::{Command, Source};
+use evenkeel_traffic::{Command, Source, capture};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::path::Path;
@@ -51,7 +51,13 @@ struct Seen {
 fn all(path: &Path, expected: InputKind) -> Vec<Seen> {
     let input = Input::open(path).unwrap();
     assert_eq!(input.kind, Some(expected), "{}", path.display());
-    let mut source = Opened::new(input, expected, TimeZone::system(), &[3306]).unwrap();
+    let mut source = Opened::new(
+        input,
+        expected,
+        TimeZone::system(),
+        capture::Options::default(),
+    )
+    .unwrap();
     let mut seen = Vec::new();
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let coverage = source.read(

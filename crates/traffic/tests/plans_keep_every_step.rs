@@ -16,6 +16,7 @@ fn choice() -> Choice {
         schemas: HashMap::new(),
         warm_up: std::time::Duration::ZERO,
         classes: 100,
+        compare_results: true,
     }
 }
 
@@ -41,6 +42,9 @@ fn one(connection: u64, at_ns: i64, sql: &[u8]) -> Statement<'_> {
         bytes_out: None,
         warnings: None,
         error: None,
+        checksum: None,
+        statement: None,
+        values: None,
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `stream`, `tls`, `compressed` | Unix socket, TCP, TLS, compression, with limits on how long they may be silent |
 //! | `connection`, `rows`, `prepared` | statements and results |
 //! | `play` | statements run for what they come to |
+//! | `sums` | checksums of results, whatever protocol they came by |
 //! | `binlog_stream` | a binary log, as replicas receive it |
 //! | `refusal` | what an error number means |
 //! | `watch` | a connection of others, seen from outside |
@@ -31,16 +32,18 @@ mod refusal;
 pub mod relay;
 mod rows;
 mod stream;
+mod sums;
 mod tls;
 pub mod watch;
 
 pub use binlog_stream::{BinlogRequest, BinlogStream, Received};
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed, SessionState};
-pub use play::Played;
+pub use play::{Played, PlayedStatement};
 pub use prepared::{Executed, Prepared, Value};
 pub use refusal::Refusal;
 pub use rows::{CellPart, Cells, Part, Pieces, Row, Rows, WHOLE};
+pub use sums::Checksum;
 
 /// What fuzzing and property tests feed bytes to.
 #[doc(hidden)]

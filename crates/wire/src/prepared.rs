@@ -6,7 +6,7 @@ use crate::decode::{Bytes, Malformed};
 use evenkeel_op::Result;
 
 const COM_STMT_PREPARE: u8 = 0x16;
-const COM_STMT_EXECUTE: u8 = 0x17;
+pub(crate) const COM_STMT_EXECUTE: u8 = 0x17;
 /// Values are sent as these types: BIGINT and VARCHAR.
 const LONGLONG: [u8; 2] = [0x08, 0];
 const VAR_STRING: [u8; 2] = [0xFD, 0];
@@ -85,7 +85,7 @@ impl Prepared {
 }
 
 /// Writes a length before what is that long.
-fn length(packet: &mut Vec<u8>, length: usize) {
+pub(crate) fn length(packet: &mut Vec<u8>, length: usize) {
     let wide = (length as u64).to_le_bytes();
     match length {
         0..=0xFA => packet.push(wide[0]),
@@ -109,7 +109,19 @@ impl Connection {
     ///
     /// Errors: as [`Connection::run`].
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
-        self.command(&[COM_STMT_PREPARE], sql.as_bytes(), sql)?;
+        let (id, parameters) = self.describe(sql.as_bytes(), sql)?;
+        Ok(Prepared {
+            id,
+            parameters: usize::from(parameters),
+            is_typed: false,
+            sql: sql.to_owned(),
+            packet: Vec::new(),
+        })
+    }
+
+    /// Prepares a statement; returns its number, and how many parameters it has.
+    pub(crate) fn describe(&mut self, statement: &[u8], sql: &str) -> Result<(u32, u16)> {
+        self.command(&[COM_STMT_PREPARE], statement, sql)?;
         let read = match self.first_packet(sql)? {
             [0x00, rest @ ..] => described(rest),
             _ => Err(Malformed),
@@ -118,13 +130,7 @@ impl Connection {
         for count in [parameters, columns] {
             self.pass_over_definitions(usize::from(count), sql)?;
         }
-        Ok(Prepared {
-            id,
-            parameters: usize::from(parameters),
-            is_typed: false,
-            sql: sql.to_owned(),
-            packet: Vec::new(),
-        })
+        Ok((id, parameters))
     }
 
     /// Runs a prepared statement with as many values as it has parameters, and drops its rows.

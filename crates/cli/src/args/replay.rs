@@ -10,6 +10,7 @@ Examples:
   evenkeel replay shop.pcap --read-only -h test-db            Only what reads, as fast as it was
   evenkeel replay shop.pcap --allow-writes -h test-db --speed max
   evenkeel replay slow.log --read-only -h test-db --warm-up 5m --html replay.html
+  evenkeel replay shop.pcap --read-only -h masked-db --ignore-results    The data are not those of the capture
   evenkeel replay shop.pcap --allow-writes -h old --json > old.json
   evenkeel replay shop.pcap --allow-writes -h new --compare old.json    Is the new version slower?
   evenkeel replay shop.pcap --allow-writes --rounds 8 --baseline before --set innodb_flush_log_at_trx_commit=2 --execute
@@ -17,8 +18,9 @@ Examples:
 
 Each session of the capture is a session again. Its statements keep their order and, unless --speed says
 otherwise, their times. A statement also waits for those of other sessions that it had seen the result of: they
-were done before it was sent, and one of the two changed a table that both name. Prepared statements run as
-text, with their values. The report compares errors, row counts and latency with the capture, class by class.
+were done before it was sent, and one of the two changed a table that both name. Prepared statements are
+prepared again and run with their captured values; those of logs run as text. The report compares errors, rows
+and latency with the capture, class by class.
 
 For a fair comparison, restore the server's data to the state it had when the capture began, before each
 replay: `evenkeel baseline` does that in a second. Never replay writes on a server whose data you need.
@@ -57,6 +59,9 @@ pub struct Replay {
     /// Use another name for a default database; may be repeated.
     #[arg(long, value_name = "OLD=NEW")]
     pub map_database: Vec<String>,
+    /// Do not compare what the returned rows contain, only how many there are.
+    #[arg(long)]
+    pub ignore_results: bool,
     /// Stop when a session is lost, instead of replaying the others.
     #[arg(long)]
     pub stop_on_loss: bool,

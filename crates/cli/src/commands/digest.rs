@@ -10,7 +10,7 @@ use evenkeel_op::{Error, Result, exit, units};
 use evenkeel_report::About;
 use evenkeel_traffic::digest::fingerprint::{Mode, Rules};
 use evenkeel_traffic::digest::{self, Class, Digest, Earlier, Options};
-use evenkeel_traffic::{Filter, Statement};
+use evenkeel_traffic::{Filter, Statement, capture};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -34,7 +34,11 @@ pub fn run(args: &args::Digest, ui: &Ui) -> Result<u8> {
         .as_deref()
         .map(|path| earlier(path, rules))
         .transpose()?;
-    let open = |path| TrafficFile::open(path, args.source, ("--port", &args.port), ui);
+    let packets = || capture::Options {
+        ports: args.port.clone(),
+        ..capture::Options::default()
+    };
+    let open = |path| TrafficFile::open(path, args.source, ("--port", packets()), ui);
     let inputs = args.files.iter().map(|path| open(path));
     let inputs = inputs.collect::<Result<Vec<_>>>();
     ui.cancel().check()?;

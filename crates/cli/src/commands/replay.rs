@@ -10,10 +10,10 @@ use crate::show::Ui;
 use crate::show::answers::{DigestedFile, ReplayAnswer, earlier_replay};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, Run, exit, open_files};
-use evenkeel_traffic::Filter;
 use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::digest::{Earlier, changes};
 use evenkeel_traffic::replay::{self, Choice, Options, Outcome, Plan, Planner, Speed};
+use evenkeel_traffic::{Filter, capture};
 use evenkeel_wire::Connection;
 use std::collections::HashMap;
 use std::path::Path;
@@ -70,8 +70,13 @@ pub(super) fn run(args: &args::Replay, ui: &Ui) -> Result<u8> {
 
 /// Opens the capture.
 pub(super) fn open<'a>(args: &'a args::Replay, ui: &'a Ui) -> Result<TrafficFile> {
-    let port = ("--captured-port", &args.captured_port[..]);
-    TrafficFile::open(&args.file, args.source, port, ui)
+    let packets = capture::Options {
+        ports: args.captured_port.clone(),
+        checksums: !args.ignore_results,
+        values: true,
+        ..capture::Options::default()
+    };
+    TrafficFile::open(&args.file, args.source, ("--captured-port", packets), ui)
 }
 
 /// Reads the capture, and plans what each session does.
@@ -152,6 +157,7 @@ pub(super) fn choice(args: &args::Replay) -> Result<Choice> {
         schemas: pairs.collect::<Result<HashMap<_, _>>>()?,
         warm_up: args.warm_up.unwrap_or_default(),
         classes: CLASSES,
+        compare_results: !args.ignore_results,
     })
 }
 

@@ -5,6 +5,7 @@ use crate::args::DigestSource;
 use crate::show::Ui;
 use crate::show::answers::{DigestedFile, not_seen};
 use evenkeel_op::{Error, Result};
+use evenkeel_traffic::capture::Options;
 use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
 use evenkeel_traffic::{Coverage, Source, Statement};
 use jiff::tz::TimeZone;
@@ -19,14 +20,13 @@ pub(super) struct TrafficFile {
 }
 
 impl TrafficFile {
-    /// Opens a file; `-` is standard input. `ports` are those of servers, for packets, with the
-    /// flag that names them.
+    /// Opens a file; `-` is standard input. `options` are for packets, with the flag that names ports.
     ///
     /// Errors: `Usage` where it is not there, or of no kind that is known.
     pub(super) fn open(
         path: &Path,
         source: Option<DigestSource>,
-        (port_flag, ports): (&'static str, &[u16]),
+        (port_flag, options): (&'static str, Options),
         ui: &Ui,
     ) -> Result<Self> {
         let name = match path == Path::new("-") {
@@ -47,7 +47,7 @@ impl TrafficFile {
             ))
             .hint("if it is a log with a damaged beginning, give its kind with --source")
         })?;
-        let opened = Opened::new(input, kind, TimeZone::system(), ports)?;
+        let opened = Opened::new(input, kind, TimeZone::system(), options)?;
         Ok(Self {
             name,
             kind,

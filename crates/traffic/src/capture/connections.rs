@@ -19,6 +19,10 @@ pub struct Options {
     pub ports: Vec<u16>,
     /// Bytes of a statement that are kept.
     pub text_bytes: usize,
+    /// Checksums of results are computed.
+    pub checksums: bool,
+    /// Values of prepared statements are handed out in binary.
+    pub values: bool,
 }
 
 impl Default for Options {
@@ -26,6 +30,8 @@ impl Default for Options {
         Self {
             ports: vec![3306],
             text_bytes: 1 << 20,
+            checksums: false,
+            values: false,
         }
     }
 }
@@ -194,14 +200,23 @@ impl Connections {
         }
         self.count += 1;
         let keep = self.options.text_bytes;
+        let watch = match is_joined {
+            true => Watch::joined(keep),
+            false => Watch::new(keep),
+        };
+        let watch = match self.options.checksums {
+            true => watch.with_checksums(),
+            false => watch,
+        };
+        let watch = match self.options.values {
+            true => watch.with_values(),
+            false => watch,
+        };
         let connection = Connection {
             number: self.count,
             host: key.0.address.to_string(),
             order: Order::default(),
-            watch: match is_joined {
-                true => Watch::joined(keep),
-                false => Watch::new(keep),
-            },
+            watch,
             began: None,
             is_over: false,
             active_ns: at_ns,
@@ -330,5 +345,8 @@ pub(super) fn statement<'a>(seen: &Seen<'a>, connection: u64, host: &'a str) -> 
         bytes_out: Some(seen.bytes_out),
         warnings: is_answered.then_some(seen.warnings),
         error: seen.error,
+        checksum: seen.checksum,
+        statement: seen.statement,
+        values: seen.values,
     }
 }

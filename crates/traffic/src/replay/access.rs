@@ -3,6 +3,7 @@
 //! It decides who waits for whom, and what may run when nothing is to be changed. What is not understood counts as the
 //! worst: it changes anything.
 
+use super::returns::Returns;
 use crate::digest::fingerprint::prepared;
 use evenkeel_sql::{Lexeme, Lexemes, Mode};
 
@@ -105,6 +106,8 @@ pub(super) struct Access {
     pub(super) locks: Option<bool>,
     /// It would let a read-only session write.
     pub(super) frees_writes: bool,
+    /// What can be expected of the rows that it returns.
+    pub(super) returns: Returns,
 }
 
 impl Access {
@@ -116,6 +119,7 @@ impl Access {
             opens: None,
             locks: None,
             frees_writes: false,
+            returns: Returns::default(),
         }
     }
 
@@ -233,6 +237,11 @@ fn several(all: Vec<Access>) -> Access {
         locks: all.iter().rev().find_map(|one| one.locks),
         frees_writes: all.iter().any(|one| one.frees_writes),
         uses: None,
+        returns: all
+            .iter()
+            .map(|one| one.returns)
+            .reduce(Returns::and)
+            .unwrap_or_default(),
         tables: all.into_iter().flat_map(|one| one.tables).collect(),
     }
 }
@@ -281,6 +290,7 @@ fn single(pieces: &[Piece]) -> Access {
             _ => None,
         },
         frees_writes: frees_writes(pieces),
+        returns: Returns::of(pieces),
         ..Access::of(act)
     }
 }
@@ -303,7 +313,7 @@ fn frees_writes(pieces: &[Piece]) -> bool {
 
 /// What matters of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+pub(super) enum Piece {
     /// In lower case.
     Word(String),
     /// What is in quotes, without them.

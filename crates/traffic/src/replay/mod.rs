@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `access` | what a statement does, and to which tables |
+//! | `returns` | whether it should return the same rows again |
 //! | `sorted` | statements in the order in which they took effect |
 //! | `order` | who waits for whom |
 //! | `step`, `spool` | what a session does next, and the file in which all of it lies |
@@ -22,6 +23,7 @@ mod order;
 mod page;
 mod plan;
 mod play;
+mod returns;
 pub mod rounds;
 mod sorted;
 mod spool;
@@ -32,4 +34,4 @@ pub use access::Left;
 pub use page::{came_to, factor, page, times};
 pub use plan::{Choice, Plan, Planner};
 pub use play::{Options, Speed, play};
-pub use tally::{DIFFERENCES, Difference, Differences, Example, Outcome};
+pub use tally::{DIFFERENCES, Difference, Differences, Example, Incomparable, Outcome};

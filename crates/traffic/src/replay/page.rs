@@ -81,9 +81,20 @@ fn lead(plan: &Plan, outcome: &Outcome, all: &Differences, latency: &[Change]) -
         ),
     }];
     lead.push(match all.counted() {
-        0 => "Errors and row counts are those of the capture, as far as it has them.".to_owned(),
+        0 => "Errors and rows are those of the capture, as far as it has them.".to_owned(),
         some => format!("{some} statements had another outcome than in the capture."),
     });
+    let incomparable: Vec<String> = all
+        .incomparable()
+        .map(|(why, count, _)| format!("{count} {}", why.says()))
+        .collect();
+    if !incomparable.is_empty() {
+        lead.push(format!(
+            "What rows contain was compared of {} statements, and not of those: {}.",
+            all.results_compared,
+            incomparable.join("; ")
+        ));
+    }
     let left: u64 = plan.left.values().sum();
     if left + outcome.lost > 0 {
         let mut reasons = plan.reasons();

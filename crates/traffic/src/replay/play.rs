@@ -7,7 +7,8 @@ use super::tally::{Outcome, Tally};
 use evenkeel_op::progress::Unit;
 use evenkeel_op::{Error, ErrorKind, Result, Run};
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_wire::{Connection, Played};
+use evenkeel_wire::{Connection, Played, PlayedStatement};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{Builder, Scope};
@@ -45,6 +46,9 @@ pub struct Options {
     /// A lost session ends all.
     pub stop_on_loss: bool,
 }
+
+/// A session's prepared statements by their captured numbers; of those that the server refused, with which error.
+type Prepared = HashMap<u32, std::result::Result<PlayedStatement, u16>>;
 
 /// What the threads share.
 struct Stage<'a> {
@@ -219,6 +223,7 @@ impl Stage<'_> {
         let session = &self.plan.sessions[number as usize];
         let mut connection = self.open()?;
         let (mut step, mut buffer) = (Step::default(), Vec::new());
+        let mut prepared = Prepared::new();
         let mut next = Some(session.first);
         let (mut untold, mut steps) = (0, 0);
         while let Some(place) = next {
@@ -230,10 +235,10 @@ impl Stage<'_> {
             if step.what == What::Quit {
                 break;
             }
-            self.step(&mut connection, &step)?;
+            self.step(&mut connection, &mut prepared, &step)?;
             steps += 1;
             self.gates.done(number, steps);
-            let is_statement = u64::from(step.what == What::Statement);
+            let is_statement = u64::from(step.what.is_statement());
             *done += is_statement;
             untold += is_statement;
             if untold >= TELL_EVERY {
@@ -259,7 +264,12 @@ impl Stage<'_> {
         Ok(connection)
     }
 
-    fn step(&self, connection: &mut Connection, step: &Step) -> Result<()> {
+    fn step(
+        &self,
+        connection: &mut Connection,
+        prepared: &mut Prepared,
+        step: &Step,
+    ) -> Result<()> {
         let due = self.begun + self.due(step.at_ns);
         let is_paced = self.options.speed != Speed::Max;
         if is_paced {
@@ -276,13 +286,8 @@ impl Stage<'_> {
             self.tally.gave_up.fetch_add(1, Ordering::Relaxed);
         }
         let sent = Instant::now();
-        let played = match step.what {
-            What::Statement => connection.play(&step.text)?,
-            What::Schema => schema(connection.play_default_schema(&step.text)?, step)?,
-            What::Reset => self.reset(connection)?,
-            What::Quit => Played::default(),
-        };
-        if step.what != What::Statement {
+        let played = self.play(connection, prepared, step)?;
+        if !step.what.is_statement() {
             return Ok(());
         }
         let took = sent.elapsed();
@@ -299,6 +304,34 @@ impl Stage<'_> {
         Ok(())
     }
 
+    fn play(
+        &self,
+        connection: &mut Connection,
+        prepared: &mut Prepared,
+        step: &Step,
+    ) -> Result<Played> {
+        match step.what {
+            What::Statement => return connection.play(&step.text),
+            What::Execute => return execute(connection, prepared, step),
+            What::Schema => return schema(connection.play_default_schema(&step.text)?, step),
+            What::Prepare => {
+                let known = connection.play_prepare(&step.text)?;
+                prepared.insert(step.statement, known);
+            }
+            What::Close => {
+                if let Some(Ok(known)) = prepared.remove(&step.statement) {
+                    connection.play_close(known)?;
+                }
+            }
+            What::Reset => {
+                prepared.clear();
+                return self.reset(connection);
+            }
+            What::Quit => {}
+        }
+        Ok(Played::default())
+    }
+
     fn reset(&self, connection: &mut Connection) -> Result<Played> {
         let played = connection.play_reset()?;
         if self.options.read_only {
@@ -310,6 +343,20 @@ impl Stage<'_> {
     fn is_warm_up(&self, step: &Step) -> bool {
         let after = step.at_ns.saturating_sub(self.plan.from_ns).max(0) as u64;
         Duration::from_nanos(after) < self.options.warm_up
+    }
+}
+
+/// Runs a prepared statement; one that the server did not prepare fails as that did.
+fn execute(connection: &mut Connection, prepared: &Prepared, step: &Step) -> Result<Played> {
+    match prepared.get(&step.statement) {
+        Some(Ok(known)) => connection.play_execute(known, &step.values),
+        Some(Err(error)) => Ok(Played {
+            error: Some(*error),
+            ..Played::default()
+        }),
+        None => Err(Error::failed(
+            "a captured statement runs that was never prepared",
+        )),
     }
 }
 

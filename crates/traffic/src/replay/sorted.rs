@@ -6,6 +6,7 @@
 
 use super::access::Access;
 use crate::{Command, Statement};
+use evenkeel_wire::Checksum;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -34,6 +35,9 @@ pub(super) struct Kept {
     rows_sent: Option<u64>,
     rows_affected: Option<u64>,
     error: Option<u16>,
+    checksum: Option<Checksum>,
+    prepared: Option<u32>,
+    values: Option<Vec<u8>>,
     /// What it does, if it is a statement.
     pub(super) access: Option<Access>,
 }
@@ -62,6 +66,9 @@ impl Kept {
             bytes_out: None,
             warnings: None,
             error: self.error,
+            checksum: self.checksum,
+            statement: self.prepared,
+            values: self.values.as_deref(),
         }
     }
 }
@@ -113,7 +120,7 @@ impl Sorted {
         }
         let owned = |text: Option<&str>| text.map(str::to_owned);
         self.newest_ns = self.newest_ns.max(effect_ns);
-        self.bytes += one.sql.len();
+        self.bytes += one.sql.len() + one.values.map_or(0, <[u8]>::len);
         self.count += 1;
         self.waiting.push(Kept {
             effect_ns,
@@ -131,6 +138,9 @@ impl Sorted {
             rows_sent: one.rows_sent,
             rows_affected: one.rows_affected,
             error: one.error,
+            checksum: one.checksum,
+            prepared: one.statement,
+            values: one.values.map(<[u8]>::to_vec),
             access,
         });
     }
@@ -144,7 +154,7 @@ impl Sorted {
             return None;
         }
         let kept = self.waiting.pop()?;
-        self.bytes -= kept.sql.len();
+        self.bytes -= kept.sql.len() + kept.values.as_ref().map_or(0, Vec::len);
         self.passed_ns = kept.effect_ns;
         Some(kept)
     }

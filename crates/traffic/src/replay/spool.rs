@@ -6,6 +6,7 @@
 
 use super::step::Step;
 use evenkeel_op::{Error, Result};
+use evenkeel_wire::Checksum;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -16,8 +17,9 @@ const PIECE: usize = 1 << 20;
 /// Bytes that are read at once: more than most steps have.
 const AHEAD: usize = 1 << 10;
 /// next 8, when 8, class 4, number of steps waited for 4, text 4, what 1, transaction 1, then what it did:
-/// known 1, failed with 2, time 8, rows 8, changed 8.
-const HEAD: usize = 8 + 8 + 4 + 4 + 4 + 1 + 1 + 1 + 2 + 8 + 8 + 8;
+/// known 1, failed with 2, time 8, rows 8, changed 8, checksums 16, what to expect of rows 1,
+/// prepared statement 4, values 4.
+const HEAD: usize = 8 + 8 + 4 + 4 + 4 + 1 + 1 + 1 + 2 + 5 * 8 + 1 + 4 + 4;
 /// A session and the number of its step.
 const WAIT: usize = 8;
 
@@ -53,25 +55,32 @@ impl Spool {
         })
     }
 
-    /// Adds a step with its text; `before` is where its session's last one lies.
+    /// Adds a step with its text and its values; `before` is where its session's last one lies.
     ///
     /// Errors: `Failed` where there is no space.
     pub(super) fn add(
         &mut self,
         before: Option<StepOffset>,
         step: &Step,
-        text: &[u8],
+        [text, values]: [&[u8]; 2],
     ) -> Result<StepOffset> {
         let place = self.written + self.rest.len() as u64;
         if let Some(before) = before {
             self.link(before, place)?;
         }
         let did = &step.did;
-        let known = [did.total_ns, did.rows, did.affected];
+        let sum = did.checksum;
+        let known = [
+            did.total_ns,
+            did.rows,
+            did.affected,
+            sum.map(|sum| sum.in_order),
+            sum.map(|sum| sum.any_order),
+        ];
         let bits = (0..).zip(known).fold(0, |bits, (bit, value)| {
             bits | u8::from(value.is_some()) << bit
         });
-        let bits = bits | u8::from(did.is_error_known) << 3;
+        let bits = bits | u8::from(did.is_error_known) << 7;
         let out = &mut self.rest;
         out.extend_from_slice(&NONE.to_le_bytes());
         out.extend_from_slice(&step.at_ns.to_le_bytes());
@@ -83,11 +92,15 @@ impl Spool {
         for value in known {
             out.extend_from_slice(&value.unwrap_or(0).to_le_bytes());
         }
+        out.push(did.returns as u8);
+        out.extend_from_slice(&step.statement.to_le_bytes());
+        out.extend_from_slice(&(values.len() as u32).to_le_bytes());
         for (session, number) in &step.after {
             out.extend_from_slice(&session.to_le_bytes());
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(text);
+        out.extend_from_slice(values);
         if out.len() >= PIECE {
             self.flush()?;
         }
@@ -167,15 +180,26 @@ impl Spooled {
         step.did.total_ns = known(0);
         step.did.rows = known(1);
         step.did.affected = known(2);
-        step.did.is_error_known = bits >> 3 & 1 == 1;
-        let whole = HEAD + waits * WAIT + text;
+        step.did.checksum = known(3)
+            .zip(known(4))
+            .map(|(in_order, any_order)| Checksum {
+                in_order,
+                any_order,
+            });
+        let [returns] = head.take();
+        step.did.returns = returns.into();
+        step.statement = u32::from_le_bytes(head.take());
+        let values = u32::from_le_bytes(head.take()) as usize;
+        step.did.is_error_known = bits >> 7 & 1 == 1;
+        let whole = HEAD + waits * WAIT + text + values;
         if whole > have {
             buffer.resize(whole, 0);
             let file = &self.file;
             file.read_exact_at(&mut buffer[have..], place + have as u64)
                 .map_err(failed)?;
         }
-        let (waited, text) = buffer[HEAD..whole].split_at(waits * WAIT);
+        let (waited, rest) = buffer[HEAD..whole].split_at(waits * WAIT);
+        let (text, values) = rest.split_at(text);
         step.after.clear();
         step.after.extend(waited.chunks_exact(WAIT).map(|wait| {
             let mut wait = Fields(wait);
@@ -186,6 +210,8 @@ impl Spooled {
         }));
         step.text.clear();
         step.text.extend_from_slice(text);
+        step.values.clear();
+        step.values.extend_from_slice(values);
         Ok((next != NONE).then_some(next))
     }
 }

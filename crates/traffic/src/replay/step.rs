@@ -1,5 +1,8 @@
 //! What a session does next.
 
+use super::returns::Returns;
+use evenkeel_wire::Checksum;
+
 /// What a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
@@ -13,6 +16,19 @@ pub(super) enum What {
     Reset = 2,
     /// The session ends.
     Quit = 3,
+    /// A statement is prepared.
+    Prepare = 4,
+    /// A prepared statement runs; the text is what it comes to.
+    Execute = 5,
+    /// A prepared statement is forgotten.
+    Close = 6,
+}
+
+impl What {
+    /// Whether it is a statement that runs.
+    pub(super) fn is_statement(self) -> bool {
+        matches!(self, Self::Statement | Self::Execute)
+    }
 }
 
 impl From<u8> for What {
@@ -21,6 +37,9 @@ impl From<u8> for What {
             1 => Self::Schema,
             2 => Self::Reset,
             3 => Self::Quit,
+            4 => Self::Prepare,
+            5 => Self::Execute,
+            6 => Self::Close,
             _ => Self::Statement,
         }
     }
@@ -39,6 +58,10 @@ pub(super) struct Did {
     pub(super) error: Option<u16>,
     /// Whether it is known that it did not fail, where there is no error.
     pub(super) is_error_known: bool,
+    /// Of all rows returned.
+    pub(super) checksum: Option<Checksum>,
+    /// What can be expected of the rows.
+    pub(super) returns: Returns,
 }
 
 /// A step of a session.
@@ -54,5 +77,9 @@ pub(super) struct Step {
     /// Steps of other sessions that have to be done before: a session, and the number of its step.
     pub(super) after: Vec<(u32, u32)>,
     pub(super) did: Did,
+    /// The session's number of the prepared statement that it is about.
+    pub(super) statement: u32,
     pub(super) text: Vec<u8>,
+    /// Of a prepared statement that runs.
+    pub(super) values: Vec<u8>,
 }

@@ -1,11 +1,13 @@
 //! What came out, class by class, and where it is not what came out when it was captured.
 
+use super::returns::Returns;
 use super::step::{Did, Step};
 use crate::digest::fingerprint::{Mode, redacted};
 use crate::digest::{Class, Grid, Summary};
 use crate::{Command, Statement};
-use evenkeel_wire::Played;
+use evenkeel_wire::{Checksum, Played};
 use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -30,15 +32,57 @@ pub enum Difference {
     Rows,
     /// It changed another number of rows.
     Affected,
+    /// It returned as many rows, and not the same.
+    Values,
+    /// It returned the same rows in another order than it had them sorted in.
+    Order,
+    /// It returned the same rows in another order, and did not ask for any.
+    FreeOrder,
+}
+
+/// Why rows are not compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Incomparable {
+    /// They depend on when the statement runs, in which session, or on chance.
+    Varying,
+    /// They are about the server.
+    OfServer,
+    /// What they were is not known.
+    Unseen,
+}
+
+impl Incomparable {
+    /// Returns its name in answers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Varying => "varying",
+            Self::OfServer => "of-server",
+            Self::Unseen => "unseen",
+        }
+    }
+
+    /// Says it in words, after a number of statements.
+    #[must_use]
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Varying => "depend on the time, the session or chance",
+            Self::OfServer => "are about the server",
+            Self::Unseen => "returned rows that were not captured",
+        }
+    }
 }
 
 /// All of them, in the order in which reports have them.
-pub const DIFFERENCES: [Difference; 6] = [
+pub const DIFFERENCES: [Difference; 9] = [
     Difference::ErrorNew,
     Difference::ErrorGone,
     Difference::ErrorChanged,
     Difference::Rows,
     Difference::Affected,
+    Difference::Values,
+    Difference::Order,
+    Difference::FreeOrder,
     Difference::Lock,
 ];
 
@@ -53,6 +97,9 @@ impl Difference {
             Self::Lock => "lock",
             Self::Rows => "rows",
             Self::Affected => "affected",
+            Self::Values => "values",
+            Self::Order => "order",
+            Self::FreeOrder => "free-order",
         }
     }
 
@@ -65,14 +112,17 @@ impl Difference {
             Self::ErrorChanged => "failed with another error",
             Self::Rows => "returned another number of rows",
             Self::Affected => "changed another number of rows",
+            Self::Values => "returned other rows",
+            Self::Order => "returned the same rows in another order, despite ORDER BY",
+            Self::FreeOrder => "returned the same rows in another order, without ORDER BY",
             Self::Lock => "met a lock, or met one before",
         }
     }
 
-    /// Whether it says that the server does something else, and not only that it was busier.
+    /// Whether it says that the server does something else, and not only that it was busier, or free to choose.
     #[must_use]
     pub fn counts(self) -> bool {
-        self != Self::Lock
+        !matches!(self, Self::Lock | Self::FreeOrder)
     }
 }
 
@@ -90,10 +140,14 @@ pub struct Example {
 /// How often outcomes of a class differ, and an example of each difference.
 #[derive(Debug, Clone, Default)]
 pub struct Differences {
-    counts: [u64; 6],
-    examples: [Option<Example>; 6],
+    counts: [u64; DIFFERENCES.len()],
+    examples: [Option<Example>; DIFFERENCES.len()],
     /// Statements whose outcome was compared.
     pub compared: u64,
+    /// Of these, those whose rows were, too.
+    pub results_compared: u64,
+    /// Those whose rows were not, by the reason, with the first of them.
+    incomparable: BTreeMap<Incomparable, (u64, String)>,
 }
 
 impl Differences {
@@ -113,8 +167,18 @@ impl Differences {
         all.map(|(_, count, _)| count).sum()
     }
 
+    /// Returns why rows were not compared, how often, and the first statement.
+    pub fn incomparable(&self) -> impl Iterator<Item = (Incomparable, u64, &str)> {
+        let all = self.incomparable.iter();
+        all.map(|(why, (count, sql))| (*why, *count, sql.as_str()))
+    }
+
     fn add(&mut self, step: &Step, played: &Played, mode: Mode) {
-        let Some(difference) = difference(&step.did, played) else {
+        let difference = match difference(&step.did, played) {
+            None if played.error.is_none() => self.compare_rows(step, played, mode),
+            found => found,
+        };
+        let Some(difference) = difference else {
             return;
         };
         let place = DIFFERENCES.iter().position(|it| *it == difference);
@@ -127,9 +191,30 @@ impl Differences {
         });
     }
 
+    /// Compares rows of which there are as many.
+    fn compare_rows(&mut self, step: &Step, played: &Played, mode: Mode) -> Option<Difference> {
+        let now = played.checksum?;
+        match contents(&step.did, now) {
+            Ok(difference) => {
+                self.results_compared += u64::from(step.did.returns != Returns::Ignored);
+                difference
+            }
+            Err(why) => {
+                let first = || (0, sample(&step.text, mode));
+                self.incomparable.entry(why).or_insert_with(first).0 += 1;
+                None
+            }
+        }
+    }
+
     /// Adds those of another class.
     pub fn merge(&mut self, other: &Self) {
         self.compared += other.compared;
+        self.results_compared += other.results_compared;
+        for (why, (count, sql)) in &other.incomparable {
+            let first = || (0, sql.clone());
+            self.incomparable.entry(*why).or_insert_with(first).0 += count;
+        }
         for place in 0..self.counts.len() {
             self.counts[place] += other.counts[place];
             if self.examples[place].is_none() {
@@ -168,6 +253,24 @@ fn difference(before: &Did, now: &Played) -> Option<Difference> {
         (None, None) if is_other(before.affected, now.affected) => Some(Difference::Affected),
         (None, None) => None,
     }
+}
+
+/// Returns how rows differ of which there are as many.
+fn contents(before: &Did, now: Checksum) -> Result<Option<Difference>, Incomparable> {
+    let is_sorted = match before.returns {
+        Returns::Ignored => return Ok(None),
+        Returns::Varying => return Err(Incomparable::Varying),
+        Returns::OfServer => return Err(Incomparable::OfServer),
+        Returns::Sorted => true,
+        Returns::Rows => false,
+    };
+    let before = before.checksum.ok_or(Incomparable::Unseen)?;
+    Ok(match before.any_order == now.any_order {
+        _ if before == now => None,
+        false => Some(Difference::Values),
+        true if is_sorted => Some(Difference::Order),
+        true => Some(Difference::FreeOrder),
+    })
 }
 
 /// One class.
@@ -270,6 +373,9 @@ impl Tally {
             bytes_out: Some(played.bytes),
             warnings: Some(played.warnings),
             error: played.error,
+            checksum: None,
+            statement: None,
+            values: None,
         };
         let slot = self.grid.slot(step.at_ns);
         let mut sums = sums
@@ -343,6 +449,7 @@ mod tests {
             affected: Some(affected),
             error,
             is_error_known: true,
+            ..Did::default()
         }
     }
 
@@ -393,6 +500,32 @@ mod tests {
         ] {
             assert_eq!(difference(&before, &now), expected, "{before:?} {now:?}");
         }
+    }
+
+    #[test]
+    fn rows_are_told_apart() {
+        let sum = |in_order, any_order| Checksum {
+            in_order,
+            any_order,
+        };
+        let before = |returns| Did {
+            checksum: Some(sum(1, 10)),
+            returns,
+            ..Did::default()
+        };
+        for (returns, now, expected) in [
+            (Returns::Rows, sum(1, 10), Ok(None)),
+            (Returns::Rows, sum(2, 20), Ok(Some(Difference::Values))),
+            (Returns::Rows, sum(2, 10), Ok(Some(Difference::FreeOrder))),
+            (Returns::Sorted, sum(2, 10), Ok(Some(Difference::Order))),
+            (Returns::Varying, sum(2, 20), Err(Incomparable::Varying)),
+            (Returns::OfServer, sum(2, 20), Err(Incomparable::OfServer)),
+            (Returns::Ignored, sum(2, 20), Ok(None)),
+        ] {
+            assert_eq!(contents(&before(returns), now), expected, "{returns:?}");
+        }
+        let unseen = contents(&Did::default(), sum(1, 1));
+        assert_eq!(unseen, Err(Incomparable::Unseen));
     }
 
     #[test]

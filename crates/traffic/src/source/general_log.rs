@@ -176,6 +176,9 @@ impl GeneralLog {
             bytes_out: None,
             warnings: None,
             error: None,
+            checksum: None,
+            statement: None,
+            values: None,
         })
     }
 

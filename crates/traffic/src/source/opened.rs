@@ -18,23 +18,22 @@ pub enum Opened {
 }
 
 impl Opened {
-    /// Begins to read a file; `zone` is that of the server, for logs with times that come without one, and `ports` are
-    /// those of servers, for packets.
+    /// Begins to read a file; `zone` is that of the server, for logs with times that come without one, and `options` are
+    /// for packets.
     ///
     /// # Errors
     ///
     /// `Usage` when packets are of no format that is known.
-    pub fn new(input: Input, kind: InputKind, zone: TimeZone, ports: &[u16]) -> Result<Self> {
+    pub fn new(
+        input: Input,
+        kind: InputKind,
+        zone: TimeZone,
+        options: capture::Options,
+    ) -> Result<Self> {
         Ok(match kind {
             InputKind::SlowLog => Self::SlowLog(Box::new(SlowLog::new(input, zone))),
             InputKind::GeneralLog => Self::GeneralLog(Box::new(GeneralLog::new(input, zone))),
-            InputKind::Packets => {
-                let options = capture::Options {
-                    ports: ports.to_vec(),
-                    ..capture::Options::default()
-                };
-                Self::Packets(Box::new(Capture::new(input.bytes, options)?))
-            }
+            InputKind::Packets => Self::Packets(Box::new(Capture::new(input.bytes, options)?)),
         })
     }
 

@@ -278,6 +278,9 @@ impl SlowLog {
             bytes_out: entry.bytes_out,
             warnings: None,
             error: entry.error,
+            checksum: None,
+            statement: None,
+            values: None,
         })
     }
 }

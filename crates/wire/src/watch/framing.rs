@@ -1,4 +1,5 @@
-//! Packets of one direction, out of bytes that come as they come. Of a long payload only the beginning is kept.
+//! Packets of one direction, out of bytes that come as they come. Of a long payload only the beginning is kept; all of
+//! it can be looked at as it passes.
 
 /// A payload of this length continues in the next packet.
 const LONGEST: usize = 0xFF_FFFF;
@@ -12,6 +13,10 @@ const KEPT: usize = 16 << 10;
 pub(super) struct Packet<'a> {
     /// Its beginning: all of it unless it is longer than what is kept.
     pub(super) head: &'a [u8],
+    /// What follows that, if nobody was shown it yet.
+    pub(super) tail: &'a [u8],
+    /// It was shown as it passed, all of it.
+    pub(super) has_passed: bool,
     /// How long it is.
     pub(super) length: u64,
     /// Bytes with all headers.
@@ -36,6 +41,8 @@ pub(super) struct Framer {
     /// Another packet of the same payload follows this one.
     continues: bool,
     head: Vec<u8>,
+    /// There is more than the head, and it is shown as it passes.
+    passes: bool,
     length: u64,
     bytes: u64,
     sequence: u8,
@@ -52,6 +59,7 @@ impl Framer {
             is_inside: false,
             continues: false,
             head: Vec::new(),
+            passes: false,
             length: 0,
             bytes: 0,
             sequence: 0,
@@ -70,11 +78,13 @@ impl Framer {
         self.have == 0 && !self.is_inside
     }
 
-    /// Takes bytes off `rest` until a payload is complete.
+    /// Takes bytes off `rest` until a payload is complete. One that is longer than what is kept, and comes in pieces,
+    /// is shown to `passes` from its first byte.
     pub(super) fn next<'a, 'b: 'a>(
         &'a mut self,
         rest: &mut &'b [u8],
         at_ns: i64,
+        passes: &mut dyn FnMut(&[u8]),
     ) -> Option<Packet<'a>> {
         if self.is_between()
             && let Some((header, after)) = rest.split_first_chunk::<HEADER>()
@@ -83,8 +93,11 @@ impl Framer {
             if length < LONGEST && length <= after.len() {
                 let (payload, after) = after.split_at(length);
                 *rest = after;
+                let (head, tail) = payload.split_at(length.min(self.keep));
                 return Some(Packet {
-                    head: &payload[..length.min(self.keep)],
+                    head,
+                    tail,
+                    has_passed: false,
                     length: length as u64,
                     bytes: (HEADER + length) as u64,
                     sequence: header[3],
@@ -92,8 +105,10 @@ impl Framer {
                 });
             }
         }
-        self.gather(rest, at_ns).then_some(Packet {
+        self.gather(rest, at_ns, passes).then_some(Packet {
             head: &self.head,
+            tail: &[],
+            has_passed: self.passes,
             length: self.length,
             bytes: self.bytes,
             sequence: self.sequence,
@@ -102,7 +117,7 @@ impl Framer {
     }
 
     /// The same for what came in several pieces; returns whether it is complete.
-    fn gather(&mut self, rest: &mut &[u8], at_ns: i64) -> bool {
+    fn gather(&mut self, rest: &mut &[u8], at_ns: i64, passes: &mut dyn FnMut(&[u8])) -> bool {
         while !rest.is_empty() || (self.have == HEADER && self.left == 0) {
             if self.is_between() {
                 self.begin(at_ns);
@@ -121,7 +136,14 @@ impl Framer {
             let count = rest.len().min(self.left);
             let (taken, after) = rest.split_at(count);
             let room = self.keep.saturating_sub(self.head.len());
-            self.head.extend_from_slice(&taken[..count.min(room)]);
+            let (kept, beyond) = taken.split_at(count.min(room));
+            self.head.extend_from_slice(kept);
+            if !beyond.is_empty() {
+                if !std::mem::replace(&mut self.passes, true) {
+                    passes(&self.head);
+                }
+                passes(beyond);
+            }
             self.left -= count;
             *rest = after;
             if self.left > 0 {
@@ -142,6 +164,7 @@ impl Framer {
             self.head = Vec::new();
         }
         (self.length, self.bytes, self.begun_ns) = (0, 0, at_ns);
+        self.passes = false;
     }
 
     fn open(&mut self) {
@@ -171,7 +194,7 @@ mod tests {
         let mut found = Vec::new();
         for piece in pieces {
             let mut rest = *piece;
-            while let Some(packet) = framer.next(&mut rest, 0) {
+            while let Some(packet) = framer.next(&mut rest, 0, &mut |_| {}) {
                 found.push((packet.length, packet.sequence, packet.head.to_vec()));
             }
         }
@@ -194,6 +217,29 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn long_payloads_pass_from_their_first_byte(
+            payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..10),
+            step in 1usize..300,
+        ) {
+            let mut bytes = Vec::new();
+            for payload in &payloads {
+                bytes.extend_from_slice(&[payload.len() as u8, 0, 0, 5]);
+                bytes.extend_from_slice(payload);
+            }
+            let (mut framer, mut found, mut passed) = (Framer::new(20), Vec::new(), Vec::new());
+            for piece in bytes.chunks(step) {
+                let mut rest = piece;
+                while let Some(packet) = framer.next(&mut rest, 0, &mut |bytes| passed.extend_from_slice(bytes)) {
+                    found.push(match packet.has_passed {
+                        true => std::mem::take(&mut passed),
+                        false => [packet.head, packet.tail].concat(),
+                    });
+                }
+            }
+            prop_assert_eq!(found, payloads);
+        }
+
         #[test]
         fn cuts_change_nothing(
             payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..30),

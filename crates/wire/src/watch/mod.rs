@@ -10,7 +10,8 @@
 //! | `login` | greeting and answer: who, and what both sides agree on |
 //! | `session` | the commands of a client, in order |
 //! | `reply` | the server's answers to them |
-//! | `statements`, `values` | prepared statements, and what their values are as SQL |
+//! | `results` | checksums of their rows |
+//! | `statements`, `values`, `sent` | prepared statements, and what their values are as SQL and in binary |
 //! | `redact` | passwords that do not leave |
 
 pub mod command;
@@ -20,10 +21,13 @@ mod login;
 mod pending;
 mod redact;
 mod reply;
+mod results;
+mod sent;
 mod session;
 mod statements;
 mod values;
 
+use crate::sums::Checksum;
 use framing::Framer;
 use inflate::Inflate;
 use session::{Phase, Session};
@@ -75,6 +79,13 @@ pub struct Seen<'a> {
     pub bytes_in: u64,
     /// Bytes of the answer, before compression.
     pub bytes_out: u64,
+    /// Of the rows returned, if that was asked for and all of them were seen.
+    pub checksum: Option<Checksum>,
+    /// The number of the prepared statement that it is about.
+    pub statement: Option<u32>,
+    /// What a prepared statement ran with: what [`crate::Connection::play_execute`] takes. Only if that was asked for, all
+    /// of it was seen, and there is no password in it.
+    pub values: Option<&'a [u8]>,
 }
 
 /// What was not, or not completely, understood.
@@ -124,6 +135,20 @@ impl Watch {
         watch
     }
 
+    /// Has checksums of results computed.
+    #[must_use]
+    pub fn with_checksums(mut self) -> Self {
+        self.session.sums = Some(Box::default());
+        self
+    }
+
+    /// Hands out values of prepared statements in binary.
+    #[must_use]
+    pub fn with_values(mut self) -> Self {
+        self.session.keeps_values = true;
+        self
+    }
+
     /// Takes bytes that follow those before them in this direction. What they complete goes to `each`.
     pub fn bytes(&mut self, from: Side, at_ns: i64, bytes: &[u8], each: &mut dyn FnMut(&Seen<'_>)) {
         if bytes.is_empty() || self.session.is_opaque() || self.is_elsewhere(from, bytes) {
@@ -158,16 +183,21 @@ impl Watch {
         rest: &mut &[u8],
         each: &mut dyn FnMut(&Seen<'_>),
     ) -> bool {
-        let framer = match from {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        };
-        let Some(packet) = framer.next(rest, at_ns) else {
-            return false;
-        };
+        let session = &mut self.session;
         match from {
-            Side::Client => self.session.client_says(packet, at_ns, each),
-            Side::Server => self.session.server_says(packet, at_ns, each),
+            Side::Client => {
+                let Some(packet) = self.client.next(rest, at_ns, &mut |_| {}) else {
+                    return false;
+                };
+                session.client_says(packet, at_ns, each);
+            }
+            Side::Server => {
+                let mut passes = |bytes: &[u8]| session.passes(bytes);
+                let Some(packet) = self.server.next(rest, at_ns, &mut passes) else {
+                    return false;
+                };
+                session.server_says(packet, at_ns, each);
+            }
         }
         if let Some(method) = self.session.begins_compression() {
             self.inflate = Some(Box::new([Inflate::new(method), Inflate::new(method)]));

@@ -101,14 +101,19 @@ impl Session {
             Reply::First => self.first(packet),
             // The client has to send it first.
             Reply::WantsFile => Progress::Nonsense,
-            Reply::Columns(left) => self.now(match left {
-                0 | 1 => Reply::BeforeRows,
-                _ => Reply::Columns(left - 1),
-            }),
+            Reply::Columns(left) => {
+                self.column(head);
+                self.now(match left {
+                    0 | 1 => Reply::BeforeRows,
+                    _ => Reply::Columns(left - 1),
+                })
+            }
             Reply::BeforeRows if is_end && packet.length < 6 => {
                 self.has_no_eof = Some(false);
                 let ending = Ending::of(head).unwrap_or_default();
                 if ending.status & status::CURSOR != 0 {
+                    // Rows come when they are fetched, one by one.
+                    self.give_up_sums();
                     return self.ends(head);
                 }
                 self.now(Reply::Rows)
@@ -118,6 +123,7 @@ impl Session {
                 if let Some(front) = self.pending.front_mut() {
                     front.rows += 1;
                 }
+                self.row(packet);
                 self.now(Reply::Rows)
             }
             Reply::Parameters(left, columns) => match (left, columns) {
@@ -129,10 +135,13 @@ impl Session {
                 self.has_no_eof = Some(false);
                 self.now(Reply::Prepared(columns))
             }
-            Reply::BetweenParts(left) | Reply::Prepared(left) => match left {
-                0 | 1 => self.after_definitions(),
-                _ => self.now(Reply::Prepared(left - 1)),
-            },
+            Reply::BetweenParts(left) | Reply::Prepared(left) => {
+                self.prepared_column(head);
+                match left {
+                    0 | 1 => self.after_definitions(),
+                    _ => self.now(Reply::Prepared(left - 1)),
+                }
+            }
             Reply::PreparedEnd if is_end => Progress::Done,
             Reply::PreparedEnd => Progress::Nonsense,
             Reply::Fields if is_end => self.ends(head),
@@ -147,6 +156,7 @@ impl Session {
 
     /// A prepared statement's definitions are all there.
     fn after_definitions(&mut self) -> Progress {
+        self.result_ends();
         match self.has_no_eof {
             Some(false) => self.now(Reply::PreparedEnd),
             // Where it is not known, one that comes is passed over.
@@ -166,6 +176,7 @@ impl Session {
             command::FIELD_LIST => self.now(Reply::Fields),
             // Rows without definitions before them.
             command::FETCH => {
+                self.give_up_sums();
                 self.reply = Reply::Rows;
                 self.step(packet)
             }
@@ -209,7 +220,9 @@ impl Session {
             [flag] => has_definitions = *flag != 0,
             _ => return Progress::Nonsense,
         }
-        match has_definitions && count > 0 {
+        let has_definitions = has_definitions && count > 0;
+        self.result_begins(count, has_definitions);
+        match has_definitions {
             true => self.now(Reply::Columns(count)),
             false => self.now(Reply::BeforeRows),
         }
@@ -269,6 +282,7 @@ impl Session {
         let Ok(ending) = Ending::of(head) else {
             return Progress::Nonsense;
         };
+        self.result_ends();
         self.mode.no_backslash_escapes = ending.status & status::NO_BACKSLASH != 0;
         if let Some(front) = self.pending.front_mut() {
             front.affected = front.affected.saturating_add(ending.affected);

@@ -9,6 +9,7 @@ use super::redact::redacted;
 use super::reply::{Progress, Reply};
 use super::statements::{Rendered, Statements};
 use super::{Counts, Seen};
+use crate::sums::Sums;
 use evenkeel_sql::{Mode, Wide};
 use std::collections::VecDeque;
 
@@ -61,6 +62,10 @@ pub(super) struct Session {
     pending_bytes: usize,
     spare: Vec<Pending>,
     pub(super) reply: Reply,
+    /// Of the answer that comes, if somebody wants to know.
+    pub(super) sums: Option<Box<Sums>>,
+    /// Somebody wants the values of executions in binary.
+    pub(super) keeps_values: bool,
 }
 
 impl Session {
@@ -85,6 +90,8 @@ impl Session {
             pending_bytes: 0,
             spare: Vec::new(),
             reply: Reply::First,
+            sums: None,
+            keeps_values: false,
         }
     }
 
@@ -251,6 +258,9 @@ impl Session {
     /// Prepares for the answer to the oldest command, once it is its turn.
     fn promote(&mut self, each: &mut dyn FnMut(&Seen<'_>)) {
         self.reply = Reply::First;
+        if let Some(sums) = &mut self.sums {
+            sums.begin();
+        }
         let Some(front) = self.pending.front_mut() else {
             return;
         };
@@ -299,6 +309,12 @@ impl Session {
         let id = raw.first_chunk::<4>().map(|id| u32::from_le_bytes(*id));
         let id = id.map(|id| self.statements.meant(id));
         let mut into = Vec::with_capacity(raw.len() + 64);
+        let mut sent = self
+            .pending
+            .front_mut()
+            .map(|front| std::mem::take(&mut front.sent))
+            .unwrap_or_default();
+        let kept = self.keeps_values.then_some(&mut sent);
         let rendered = match number {
             command::EXECUTE => {
                 let has_names = self
@@ -306,7 +322,7 @@ impl Session {
                     .map(|can| can & can::QUERY_ATTRIBUTES != 0);
                 let (mode, keep) = (self.mode, self.keep);
                 self.statements
-                    .execute(raw, has_names, mode, keep, &mut into)
+                    .execute(raw, has_names, mode, keep, &mut into, kept)
             }
             _ => self.statements.text(id.unwrap_or(0), self.keep, &mut into),
         };
@@ -323,6 +339,8 @@ impl Session {
         *raw = into;
         if let Some(front) = self.pending.front_mut() {
             (front.length, front.is_unseen, front.statement) = (length, is_unseen, id);
+            let is_whole = matches!(rendered, Rendered::Whole(_));
+            (front.sent, front.has_sent) = (sent, self.keeps_values && is_whole);
         }
     }
 
@@ -391,6 +409,9 @@ impl Session {
             error: done.error,
             bytes_in: done.bytes_in,
             bytes_out: done.bytes_out,
+            checksum: done.checksum,
+            statement: done.statement,
+            values: (done.has_sent && hidden.is_none()).then_some(&done.sent),
         });
         if self.spare.len() < MOST_SPARE {
             self.spare.push(done);
@@ -482,6 +503,9 @@ impl Session {
             unseen.is_unseen = true;
             self.push(unseen);
             self.reply = Reply::First;
+            if let Some(sums) = &mut self.sums {
+                sums.begin();
+            }
         }
         let front = self.pending.front().map(|front| front.command);
         let is_stream = matches!(
@@ -501,6 +525,7 @@ impl Session {
                 let was_seen = self.pending.front().is_some_and(|f| f.command != UNSEEN);
                 // One answer in its place: the next ones are in theirs.
                 self.is_in_doubt &= !was_seen;
+                self.sum_up();
                 self.finish(each);
             }
             Progress::Nonsense => {

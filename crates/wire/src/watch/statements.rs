@@ -1,7 +1,9 @@
 //! The prepared statements of a session, and the text of one that runs with its values.
 
+use super::sent::Sent;
 use super::values::{Text, Type, render};
 use crate::decode::{Bytes, Malformed};
+use crate::sums::TokenKind;
 use evenkeel_sql::{Mode, code};
 use std::collections::HashMap;
 
@@ -25,6 +27,8 @@ struct Prepared {
     types: Vec<Type>,
     /// What was sent ahead, by the parameter's number.
     ahead: HashMap<u16, Vec<u8>>,
+    /// Of its result, as they were told last: MariaDB does not repeat them.
+    columns: Vec<TokenKind>,
 }
 
 /// What is known of the statements.
@@ -72,7 +76,28 @@ impl Statements {
     pub(super) fn remove(&mut self, id: u32) {
         if let Some(gone) = self.known.remove(&id) {
             let ahead: usize = gone.ahead.values().map(Vec::len).sum();
-            self.bytes = self.bytes.saturating_sub(gone.sql.len() + ahead);
+            let columns = size_of_val(&*gone.columns);
+            self.bytes = self.bytes.saturating_sub(gone.sql.len() + ahead + columns);
+        }
+    }
+
+    /// Returns the columns of a statement's result.
+    pub(super) fn columns(&self, id: u32) -> &[TokenKind] {
+        self.known.get(&id).map_or(&[], |known| &known.columns)
+    }
+
+    /// Takes note of the columns of a statement's result.
+    pub(super) fn set_columns(&mut self, id: u32, columns: &[TokenKind]) {
+        let Some(statement) = self.known.get_mut(&id) else {
+            return;
+        };
+        if statement.columns != columns {
+            self.bytes -= size_of_val(&*statement.columns);
+            statement.columns.clear();
+            if self.bytes + size_of_val(columns) <= MOST_BYTES {
+                statement.columns.extend_from_slice(columns);
+                self.bytes += size_of_val(columns);
+            }
         }
     }
 
@@ -122,7 +147,8 @@ impl Statements {
     }
 
     /// Writes the text that an execution comes to. `payload` is what follows the command; `has_names` says
-    /// whether parameters come with names where that is known.
+    /// whether parameters come with names where that is known. Into `sent` go the values in binary, complete as a first
+    /// execution has them.
     pub(super) fn execute(
         &mut self,
         payload: &[u8],
@@ -130,6 +156,7 @@ impl Statements {
         mode: Mode,
         limit: usize,
         into: &mut Vec<u8>,
+        sent: Option<&mut Vec<u8>>,
     ) -> Rendered {
         let mut bytes = Bytes(payload);
         let id = self.meant(bytes.number(4).unwrap_or(0) as u32);
@@ -138,7 +165,7 @@ impl Statements {
             return Rendered::Unknown;
         };
         let mut out = Text::new(into, limit);
-        let result = fill(statement, &mut bytes, has_names, mode, &mut out);
+        let result = fill(statement, &mut bytes, has_names, mode, &mut out, sent);
         let length = out.length + statement.cut;
         let fits = statement.cut > 0 || statement.places.len() == statement.parameters;
         let rendered = match result {
@@ -162,7 +189,9 @@ fn fill(
     has_names: Option<bool>,
     mode: Mode,
     out: &mut Text<'_>,
+    sent: Option<&mut Vec<u8>>,
 ) -> Result<(), Malformed> {
+    let mut sent = sent.map(|into| Sent::new(into, statement.parameters));
     let flags = bytes.byte()?;
     bytes.number(4)?;
     let tells_count = flags & COUNT_FOLLOWS != 0;
@@ -198,10 +227,21 @@ fn fill(
         copied = place + 1;
         if let Some(ahead) = statement.ahead.get(&(number as u16)) {
             out.bytes(ahead, mode);
+            if let Some(sent) = &mut sent {
+                sent.ahead(number, statement.types[number], ahead);
+            }
         } else if nulls[number / 8] >> (number % 8) & 1 == 1 {
             out.push(b"NULL");
+            if let Some(sent) = &mut sent {
+                sent.null(number, statement.types[number]);
+            }
         } else {
+            let before = bytes.0;
             render(bytes, statement.types[number], mode, out)?;
+            if let Some(sent) = &mut sent {
+                let value = &before[..before.len() - bytes.0.len()];
+                sent.value(number, statement.types[number], value);
+            }
         }
     }
     out.push(&statement.sql[copied..]);
@@ -266,7 +306,7 @@ mod tests {
 
     fn run(statements: &mut Statements, payload: &[u8]) -> (Rendered, String) {
         let mut into = Vec::new();
-        let how = statements.execute(payload, None, Mode::default(), 100, &mut into);
+        let how = statements.execute(payload, None, Mode::default(), 100, &mut into, None);
         (how, String::from_utf8(into).unwrap())
     }
 
@@ -285,6 +325,33 @@ mod tests {
         assert_eq!(run(&mut all, &third).1, "SELECT 6, '?', 'long'");
         assert_eq!(all.bytes, 16);
         assert!(all.known[&7].ahead.is_empty());
+    }
+
+    #[test]
+    fn values_are_sent_again_complete() {
+        let mut all = Statements::default();
+        all.add(7, 2, b"SELECT ?, ?", 11, Mode::default());
+        let mut sent = |payload: &[u8], ahead: &[u8]| {
+            if !ahead.is_empty() {
+                all.send_ahead(&[&[7, 0, 0, 0, 1, 0], ahead].concat())
+                    .unwrap();
+            }
+            let (mut into, mut sent) = (Vec::new(), Vec::new());
+            let mode = Mode::default();
+            all.execute(payload, None, mode, 100, &mut into, Some(&mut sent));
+            sent
+        };
+        let first = [
+            7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0x80, 0xFD, 0, 5, 1, b'x',
+        ];
+        let types = [1, 1, 0x80, 0xFD, 0];
+        assert_eq!(sent(&first, b""), [&[0], &types[..], b"\x05\x01x"].concat());
+        // Types as before: a NULL, then a value that was sent ahead.
+        let second = [7, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 6];
+        assert_eq!(sent(&second, b""), [&[2], &types[..], &[6]].concat());
+        let third = [7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 6];
+        let long = [&[0], &types[..], b"\x06\x04long"].concat();
+        assert_eq!(sent(&third, b"long"), long);
     }
 
     #[test]

@@ -207,6 +207,7 @@ fn options(args: &args::Capture) -> Result<Options> {
     Ok(Options {
         ports: args.port.clone(),
         text_bytes: usize::try_from(args.max_text).unwrap_or(usize::MAX),
+        ..Options::default()
     })
 }
 

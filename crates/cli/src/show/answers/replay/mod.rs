@@ -19,6 +19,10 @@ pub struct ReplayAnswer {
     sessions_at_a_time: usize,
     /// Statements replayed and counted.
     statements: u64,
+    /// Of all statements in the plan: prepared ones that ran with their values.
+    prepared: u64,
+    /// Prepared ones that ran as text.
+    prepared_as_text: u64,
     /// Statements replayed before, to warm the server up.
     warm_up: u64,
     seconds: f64,
@@ -35,6 +39,7 @@ pub struct ReplayAnswer {
     gave_up: u64,
     late_us: Option<Late>,
     differences: Vec<ShownDifference>,
+    results: ComparedResults,
     total: ReplayedClass,
     classes: Vec<ReplayedClass>,
     others: ReplayedClass,
@@ -84,6 +89,40 @@ struct ShownOutcome {
     affected: Option<u64>,
 }
 
+/// Of which statements it was compared what the rows contain.
+#[derive(Serialize)]
+struct ComparedResults {
+    compared: u64,
+    not_compared: Vec<IncomparableResults>,
+}
+
+#[derive(Serialize)]
+struct IncomparableResults {
+    reason: &'static str,
+    #[serde(skip)]
+    says: &'static str,
+    count: u64,
+    /// The first statement.
+    example: String,
+}
+
+impl ComparedResults {
+    fn of(all: &Differences) -> Self {
+        let not_compared = all.incomparable();
+        Self {
+            compared: all.results_compared,
+            not_compared: not_compared
+                .map(|(why, count, example)| IncomparableResults {
+                    reason: why.name(),
+                    says: why.says(),
+                    count,
+                    example: example.to_owned(),
+                })
+                .collect(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct ReplayedClass {
     captured: ShownClass,
@@ -95,6 +134,7 @@ struct ReplayedClass {
     #[serde(skip_serializing_if = "Option::is_none")]
     times_as_long: Option<f64>,
     differences: Vec<ShownDifference>,
+    results: ComparedResults,
 }
 
 fn differences(all: &Differences) -> Vec<ShownDifference> {
@@ -146,6 +186,7 @@ fn classes(plan: &Plan, outcome: &Outcome, latency: &[Change]) -> Vec<ReplayedCl
                 .find(|change| change.id == captured.id)
                 .and_then(|change| factor(change, captured, replayed)),
             differences: differences(of),
+            results: ComparedResults::of(of),
         })
         .collect()
 }
@@ -185,6 +226,7 @@ impl ReplayAnswer {
             latency: None,
             times_as_long: None,
             differences: differences(of),
+            results: ComparedResults::of(of),
         };
         Self {
             file,
@@ -192,6 +234,8 @@ impl ReplayAnswer {
             sessions: plan.sessions(),
             sessions_at_a_time: plan.most_at_a_time(),
             statements: outcome.statements,
+            prepared: plan.prepared[0],
+            prepared_as_text: plan.prepared[1],
             warm_up: outcome.warm_up,
             seconds: outcome.seconds,
             captured_seconds: plan.to_ns.saturating_sub(plan.from_ns) as f64 / 1e9,
@@ -203,6 +247,7 @@ impl ReplayAnswer {
             gave_up: outcome.gave_up,
             late_us: Late::of(outcome),
             differences: differences(&all),
+            results: ComparedResults::of(&all),
             total: both(&before.total, &now.total, &all),
             classes: classes(plan, outcome, latency),
             others: both(

@@ -43,6 +43,12 @@ fn head(answer: &ReplayAnswer) -> String {
         answer.sessions_at_a_time,
         answer.captured_seconds
     ));
+    if answer.prepared_as_text > 0 {
+        text.push_str(&format!(
+            "{} ran as text.\n",
+            units::count(answer.prepared_as_text, "prepared statement")
+        ));
+    }
     if let Some(late) = &answer.late_us {
         text.push_str(&format!(
             "Statements were sent late by: half up to {}, 99 % up to {}, at most {}.\n",
@@ -85,6 +91,19 @@ fn not_replayed(answer: &ReplayAnswer) -> String {
 }
 
 fn outcomes(answer: &ReplayAnswer) -> String {
+    let mut text = differences(answer);
+    for one in &answer.results.not_compared {
+        text.push_str(&format!(
+            "Not compared: the rows of {}, which {}, as of {}\n",
+            units::count(one.count, "statement"),
+            one.says,
+            short(&plain(&one.example), TITLE)
+        ));
+    }
+    text
+}
+
+fn differences(answer: &ReplayAnswer) -> String {
     if answer.differences.is_empty() {
         return "Every outcome is that of the capture, as far as the capture has it.\n".to_owned();
     }
@@ -92,12 +111,12 @@ fn outcomes(answer: &ReplayAnswer) -> String {
     for one in &answer.differences {
         text.push_str(&format!("  {} {}", one.count, one.says));
         if let Some(example) = &one.example {
-            text.push_str(&format!(
-                ": {} ({}; now {})",
-                short(&plain(&example.sql), SAMPLE),
-                outcome(&example.captured),
-                outcome(&example.replayed)
-            ));
+            let sql = short(&plain(&example.sql), SAMPLE);
+            let (before, now) = (outcome(&example.captured), outcome(&example.replayed));
+            text.push_str(&match before == now {
+                true => format!(": {sql} ({now})"),
+                false => format!(": {sql} ({before}; now {now})"),
+            });
         }
         text.push('\n');
     }

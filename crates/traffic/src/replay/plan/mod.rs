@@ -1,7 +1,10 @@
 //! From statements to steps: what each session does, after whom, and what the original came to.
 
+mod prepared;
+
 use super::access::{Access, Act, Left, NamedTable, access, only_reads_in_any_mode};
 use super::order::{self, Doing, Order, Sees, There};
+use super::returns::{self, Returns};
 use super::sorted::Sorted;
 use super::spool::{Spool, Spooled, StepOffset};
 use super::step::{Did, Step, What};
@@ -37,6 +40,8 @@ pub struct Choice {
     pub warm_up: Duration,
     /// How many classes are kept.
     pub classes: usize,
+    /// Compare what the returned rows contain.
+    pub compare_results: bool,
 }
 
 /// What one session does.
@@ -62,6 +67,8 @@ pub struct Plan {
     pub original: Summary,
     /// Statements that are replayed.
     pub statements: u64,
+    /// Of these, how many are prepared statements that run with their values, and how many of them run as text.
+    pub prepared: [u64; 2],
     /// Those that are not, and why.
     pub left: BTreeMap<Left, u64>,
     /// How often a statement waits for one of another session.
@@ -93,6 +100,8 @@ struct Open {
     /// Tables changed since the transaction began, and what the first change had waited for.
     changed: BTreeMap<u64, Sees>,
     changed_anything: bool,
+    /// The statements that are prepared, and whether they only read.
+    prepared: HashMap<u32, bool>,
 }
 
 /// Makes a plan.
@@ -109,6 +118,7 @@ pub struct Planner {
     order: Order,
     left: BTreeMap<Left, u64>,
     statements: u64,
+    prepared: [u64; 2],
     waits: u64,
     span_ns: Option<(i64, i64)>,
     /// Default schemas that got another name.
@@ -141,6 +151,7 @@ impl Planner {
             order: Order::default(),
             left: BTreeMap::new(),
             statements: 0,
+            prepared: [0; 2],
             waits: 0,
             span_ns: None,
             mapped: BTreeSet::new(),
@@ -154,7 +165,7 @@ impl Planner {
     ///
     /// `Failed` where there is no space for it.
     pub fn add(&mut self, one: &Statement<'_>) -> Result<()> {
-        if one.command == Command::Prepare || !self.is_wanted(one) {
+        if one.command == Command::Prepare && one.statement.is_none() || !self.is_wanted(one) {
             return Ok(());
         }
         let is_statement = matches!(one.command, Command::Query | Command::Execute);
@@ -190,10 +201,13 @@ impl Planner {
         match one.command {
             // A number that is used again: the session before it ended unseen.
             Command::Connect | Command::Quit => self.quit(one),
+            Command::Prepare => self.prepare(one),
+            Command::Other(0x19) => self.forget_prepared(one),
             // RESET_CONNECTION and CHANGE_USER.
             Command::Other(31 | 17) => self.reset(one),
-            // The next statement's default schema says the same; the others leave nothing behind.
-            Command::Other(2 | 0x0e | 0x18..=0x1a) => Ok(()),
+            // The next statement's default schema says the same, and several statements in one are allowed anyway; the
+            // others leave nothing behind.
+            Command::Other(2 | 0x0e | 0x18 | 0x1a | 0x1b) => Ok(()),
             _ => {
                 self.leave(match one.is_unseen {
                     true => Left::Unseen,
@@ -243,7 +257,10 @@ impl Planner {
         if memchr::memmem::find(one.sql, HIDDEN).is_some() {
             return Some(Left::Secret);
         }
-        let reads = || only_reads_in_any_mode(access, one.sql, self.choice.mode);
+        let reads = || match self.is_prepared(one) {
+            Some(only_reads) => only_reads,
+            None => only_reads_in_any_mode(access, one.sql, self.choice.mode),
+        };
         (self.choice.read_only && !reads()).then_some(Left::Writes)
     }
 
@@ -271,6 +288,7 @@ impl Planner {
                 may_have_locks: false,
                 changed: BTreeMap::new(),
                 changed_anything: false,
+                prepared: HashMap::new(),
             }
         })
     }
@@ -284,7 +302,9 @@ impl Planner {
         };
         let open = self.session(one);
         let before = (open.steps > 0).then_some(open.last);
-        let place = self.spool.add(before, step, text)?;
+        let values = one.values.filter(|_| step.what == What::Execute);
+        let both = [text, values.unwrap_or_default()];
+        let place = self.spool.add(before, step, both)?;
         let open = self.session(one);
         if before.is_none() {
             open.first = place;
@@ -292,7 +312,7 @@ impl Planner {
         open.last = place;
         open.steps += 1;
         open.window.1 = open.window.1.max(to_ns);
-        open.statements += u64::from(step.what == What::Statement);
+        open.statements += u64::from(step.what.is_statement());
         Ok(())
     }
 
@@ -301,6 +321,7 @@ impl Planner {
         open.autocommit = true;
         open.in_transaction = false;
         open.changed.clear();
+        open.prepared.clear();
         let step = Step {
             at_ns: one.at_ns,
             what: What::Reset,
@@ -379,12 +400,7 @@ impl Planner {
                 known_ns,
             },
         };
-        let schema = open.schema.clone();
-        let tables: Vec<(u64, bool)> = access
-            .tables
-            .iter()
-            .map(|table| (key(table, schema.as_deref()), table.is_written))
-            .collect();
+        let tables = keys(access, open.schema.as_deref());
         let mut after = Vec::new();
         match access.act {
             Act::Anything => self.order.waits_for_all(doing, &mut after),
@@ -397,7 +413,7 @@ impl Planner {
         order::tidy(&mut after);
         let step = Step {
             at_ns: one.at_ns,
-            what: What::Statement,
+            what: self.how(one),
             class,
             in_transaction,
             after,
@@ -407,11 +423,17 @@ impl Planner {
                 affected: one.rows_affected,
                 error: one.error,
                 is_error_known: self.choice.is_exact || one.error.is_some(),
+                checksum: one.checksum,
+                returns: self.returns(one, access),
             },
-            text: Vec::new(),
+            statement: one.statement.unwrap_or(0),
+            ..Step::default()
         };
         self.step(one, &step, one.sql)?;
         self.statements += 1;
+        if one.command == Command::Execute {
+            self.prepared[usize::from(step.what == What::Statement)] += 1;
+        }
         self.waits += u64::from(!step.after.is_empty());
         // The first entries of a log may have no time: they come with the first that has one.
         if one.at_ns > 0 {
@@ -420,6 +442,16 @@ impl Planner {
         }
         self.note(one, access, &tables, doing);
         Ok(())
+    }
+
+    /// Returns what can be expected of the rows that a statement returns.
+    fn returns(&self, one: &Statement<'_>, access: &Access) -> Returns {
+        let is_system = |schema: &str| returns::is_system(schema.as_bytes());
+        match self.choice.compare_results {
+            false => Returns::Ignored,
+            true if one.schema.is_some_and(is_system) => Returns::OfServer,
+            true => access.returns,
+        }
     }
 
     fn class(&mut self, one: &Statement<'_>) -> u32 {
@@ -514,6 +546,7 @@ impl Planner {
             classes,
             original,
             statements: self.statements,
+            prepared: self.prepared,
             left: self.left,
             waits: self.waits,
             mapped: self.mapped,
@@ -529,6 +562,14 @@ impl Planner {
 fn done_ns(one: &Statement<'_>) -> i64 {
     let took = i64::try_from(one.total_ns.unwrap_or(0)).unwrap_or(i64::MAX);
     one.at_ns.saturating_add(took)
+}
+
+/// Returns the tables that a statement names, as numbers, and whether it changes them.
+fn keys(access: &Access, schema: Option<&str>) -> Vec<(u64, bool)> {
+    let tables = access.tables.iter();
+    tables
+        .map(|table| (key(table, schema), table.is_written))
+        .collect()
 }
 
 /// Returns a number that stands for a table. Letters of either case are the same: who waits too often waits in vain,
@@ -580,7 +621,7 @@ impl Plan {
     #[doc(hidden)]
     pub fn texts_of(&self, session: usize) -> Result<Vec<Vec<u8>>> {
         let steps = self.all_of(session)?;
-        let statements = steps.filter(|step| step.what == What::Statement);
+        let statements = steps.filter(|step| step.what.is_statement());
         Ok(statements.map(|step| step.text).collect())
     }
 
