@@ -3,7 +3,7 @@
 use crate::args::Watched;
 use crate::settings;
 use crate::show::Ui;
-use evenkeel_live::poll::{Extent, Poll, Server, State};
+use evenkeel_live::poll::{Extent, Poll, PollState, Server};
 use evenkeel_op::{Error, ErrorKind, Result, exit, open_files, units};
 use std::time::Duration;
 
@@ -94,22 +94,22 @@ impl Watching {
     fn say(&mut self, ui: &Ui) {
         for (server, (name, said)) in self.servers.iter().zip(&mut self.said) {
             match &server.state {
-                State::Failed(error) if said.as_ref() != Some(&error.chain()) => {
+                PollState::Failed(error) if said.as_ref() != Some(&error.chain()) => {
                     ui.warn_of(&format!("{name}: "), error);
                     *said = Some(error.chain());
                 }
-                State::Failed(_) | State::Starting => {}
-                State::Slow(waiting) if said.is_none() => {
+                PollState::Failed(_) | PollState::Starting => {}
+                PollState::Slow(waiting) if said.is_none() => {
                     let waiting = units::duration(*waiting);
                     ui.warn(&format!("{name}: no answer for {waiting} so far"));
                     *said = Some(String::new());
                 }
-                State::Slow(_) => {}
-                State::Restarted => {
+                PollState::Slow(_) => {}
+                PollState::Restarted => {
                     ui.warn(&format!("{name}: the server was restarted"));
                     *said = None;
                 }
-                State::Answers | State::Counted(_) => {
+                PollState::Answers | PollState::Counted(_) => {
                     if said.take().is_some() {
                         ui.note(&format!("{name}: answers again"));
                     }

@@ -37,7 +37,7 @@ pub struct Target {
 
 /// How a server is.
 #[derive(Debug, Clone)]
-pub enum State {
+pub enum PollState {
     /// Nothing is known yet.
     Starting,
     /// It answers; there is nothing yet to compare the answer with.
@@ -58,7 +58,7 @@ pub struct Server {
     /// What it is called.
     pub name: String,
     /// How it is.
-    pub state: State,
+    pub state: PollState,
     /// Its last answer, of whatever age.
     pub last: Option<Arc<Sample>>,
     /// The answer that the last one is compared with.
@@ -72,7 +72,7 @@ impl Server {
     #[must_use]
     pub fn counts(&self) -> Option<&Counts> {
         match &self.state {
-            State::Counted(counts) => Some(counts),
+            PollState::Counted(counts) => Some(counts),
             _ => None,
         }
     }
@@ -81,8 +81,10 @@ impl Server {
     #[must_use]
     pub fn answer(&self) -> Option<&Sample> {
         match self.state {
-            State::Answers | State::Counted(_) | State::Restarted => self.last.as_deref(),
-            State::Starting | State::Slow(_) | State::Failed(_) => None,
+            PollState::Answers | PollState::Counted(_) | PollState::Restarted => {
+                self.last.as_deref()
+            }
+            PollState::Starting | PollState::Slow(_) | PollState::Failed(_) => None,
         }
     }
 }
@@ -156,7 +158,7 @@ impl Poll {
             let tell = tell.clone();
             let server = Server {
                 name: target.name.clone(),
-                state: State::Starting,
+                state: PollState::Starting,
                 last: None,
                 base: None,
                 never: Some(None),
@@ -292,7 +294,7 @@ impl Seat {
                 if let Some(never @ None) = &mut server.never {
                     *never = Some(error.clone());
                 }
-                server.state = State::Failed(error);
+                server.state = PollState::Failed(error);
             }
             Report::Sampled(mut sample) => {
                 let unseen = server.last.as_ref().filter(|_| self.is_fresh);
@@ -301,9 +303,9 @@ impl Seat {
                     now.digests.add(&before.digests);
                 }
                 server.state = match self.base.as_deref().map(|base| between(base, &sample)) {
-                    None | Some(Change::Reconnected) => State::Answers,
-                    Some(Change::Restarted) => State::Restarted,
-                    Some(Change::Counted(counts)) => State::Counted(counts),
+                    None | Some(Change::Reconnected) => PollState::Answers,
+                    Some(Change::Restarted) => PollState::Restarted,
+                    Some(Change::Counted(counts)) => PollState::Counted(counts),
                 };
                 server.base.clone_from(&self.base);
                 server.last = Some(Arc::new(*sample));
@@ -320,18 +322,18 @@ impl Seat {
             self.base = self.server.last.clone();
         }
         if let (false, Some(asked)) = (is_fresh, self.asked)
-            && !matches!(self.server.state, State::Failed(_))
+            && !matches!(self.server.state, PollState::Failed(_))
         {
             self.server.state = match self.server.last {
-                Some(_) => State::Slow(asked.elapsed()),
-                None => State::Starting,
+                Some(_) => PollState::Slow(asked.elapsed()),
+                None => PollState::Starting,
             };
         }
         self.server.clone()
     }
 }
 
-impl State {
+impl PollState {
     /// Returns the word for it, which is a contract of JSON.
     #[must_use]
     pub fn word(&self) -> &'static str {

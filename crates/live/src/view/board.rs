@@ -3,7 +3,7 @@
 use super::number;
 use crate::details::Digests;
 use crate::gauges::{Gauges, details, lag_s};
-use crate::poll::{Server, State};
+use crate::poll::{PollState, Server};
 use crate::rates::Counts;
 use evenkeel_op::units;
 
@@ -265,7 +265,7 @@ fn cells(server: &Server) -> [String; COLUMNS.len()] {
 /// Returns what a server runs, or why that is not known.
 fn about(server: &Server, most: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    if let State::Failed(error) = &server.state {
+    if let PollState::Failed(error) = &server.state {
         lines.push(plain(format!("{}: {}", server.name, error.chain())));
     }
     let Some(details) = details(server) else {
@@ -313,7 +313,7 @@ fn heading(text: String) -> Line {
 
 fn queries(server: &Server) -> String {
     match &server.state {
-        State::Counted(counts) => number(counts.per_s(counts.queries)),
+        PollState::Counted(counts) => number(counts.per_s(counts.queries)),
         other => other.word().to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 //! server.
 
 use super::number;
-use crate::poll::{Server, State};
+use crate::poll::{PollState, Server};
 use crate::rates::{Counts, total_per_s};
 
 /// The header is repeated after so many lines.
@@ -10,10 +10,10 @@ const LINES_PER_HEADER: usize = 20;
 /// Columns are not narrower than this.
 const NARROWEST: usize = 7;
 
-type Kind = (&'static str, fn(&Counts) -> Option<u64>);
+type CountColumn = (&'static str, fn(&Counts) -> Option<u64>);
 
 /// What statements do, and its column.
-const KINDS: [Kind; 5] = [
+const KINDS: [CountColumn; 5] = [
     ("select", |counts| counts.selects),
     ("insert", |counts| counts.inserts),
     ("update", |counts| counts.updates),
@@ -140,9 +140,9 @@ fn total(servers: &[Server], which: impl Fn(&Counts) -> Option<u64>) -> String {
 }
 
 /// Returns queries per second, or the word for why there are none.
-fn rate(state: &State) -> String {
+fn rate(state: &PollState) -> String {
     match state {
-        State::Counted(counts) => number(counts.per_s(counts.queries)),
+        PollState::Counted(counts) => number(counts.per_s(counts.queries)),
         other => other.word().to_owned(),
     }
 }

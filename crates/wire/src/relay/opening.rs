@@ -34,7 +34,7 @@ pub enum Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum OpeningState {
     /// The server speaks first.
     Greeting,
     /// The client asks for TLS or logs in.
@@ -50,7 +50,7 @@ enum State {
 #[derive(Debug)]
 pub struct Opening {
     terms: Terms,
-    state: State,
+    state: OpeningState,
     server_has_tls: bool,
     client_has_tls: bool,
     /// How much higher the client's numbers are.
@@ -78,8 +78,8 @@ impl Opening {
         Self {
             terms: terms.clone(),
             state: match terms {
-                Terms::Pass => State::Done,
-                Terms::Own { .. } => State::Greeting,
+                Terms::Pass => OpeningState::Done,
+                Terms::Own { .. } => OpeningState::Greeting,
             },
             server_has_tls: false,
             client_has_tls: false,
@@ -92,7 +92,7 @@ impl Opening {
     /// Returns whether all passes as it is from now on.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == OpeningState::Done
     }
 
     /// Returns whether the server has TLS and the client was not offered it.
@@ -154,8 +154,8 @@ impl Opening {
     /// Takes bytes of the server.
     pub fn server_says(&mut self, bytes: &[u8]) -> Vec<Step> {
         match self.state {
-            State::Greeting => self.greeting(bytes),
-            State::Proof => {
+            OpeningState::Greeting => self.greeting(bytes),
+            OpeningState::Proof => {
                 let mut bytes = bytes.to_vec();
                 self.proof(&mut bytes);
                 vec![Step::ToClient(bytes)]
@@ -167,8 +167,8 @@ impl Opening {
     /// Takes bytes of the client.
     pub fn client_says(&mut self, bytes: &[u8]) -> Vec<Step> {
         match self.state {
-            State::Answer | State::Login => self.answer(bytes),
-            State::Proof => {
+            OpeningState::Answer | OpeningState::Login => self.answer(bytes),
+            OpeningState::Proof => {
                 let mut bytes = bytes.to_vec();
                 let shift = self.shift;
                 self.numbers[0].change(&mut bytes, false, |number| match number {
@@ -189,7 +189,7 @@ impl Opening {
         };
         let Some(flags) = tls_flags(&packet) else {
             // Not a greeting: a refusal, or another protocol.
-            self.state = State::Done;
+            self.state = OpeningState::Done;
             packet.extend(rest);
             return vec![Step::ToClient(packet)];
         };
@@ -203,8 +203,8 @@ impl Opening {
             None => packet[flags] &= !TLS,
         }
         self.state = match self.clients().is_some() || self.insists_on_tls() {
-            true => State::Answer,
-            false => State::Done,
+            true => OpeningState::Answer,
+            false => OpeningState::Done,
         };
         packet.extend(rest);
         vec![Step::ToClient(packet)]
@@ -215,14 +215,14 @@ impl Opening {
             return Vec::new();
         };
         let asks = packet.len() == HEADER + REQUEST && packet[HEADER + 1] & TLS != 0;
-        if self.state == State::Answer && asks {
+        if self.state == OpeningState::Answer && asks {
             self.client_has_tls = true;
-            self.state = State::Login;
+            self.state = OpeningState::Login;
             return vec![Step::ClientTls(rest)];
         }
         if packet.len() < HEADER + REQUEST {
             // No login that could carry what we would change.
-            self.state = State::Done;
+            self.state = OpeningState::Done;
             return vec![Step::ToServer([packet, rest].concat())];
         }
         self.login(packet, rest)
@@ -247,8 +247,8 @@ impl Opening {
         packet[3] = 1 + u8::from(uses);
         self.shift = u8::from(self.client_has_tls).wrapping_sub(u8::from(uses));
         self.state = match self.shift {
-            0 => State::Done,
-            _ => State::Proof,
+            0 => OpeningState::Done,
+            _ => OpeningState::Proof,
         };
         steps.push(Step::ToServer(packet));
         if !rest.is_empty() {
@@ -262,7 +262,7 @@ impl Opening {
         let shift = self.shift;
         let is_over = self.numbers[1].change(bytes, true, |number| number.wrapping_add(shift));
         if is_over {
-            self.state = State::Done;
+            self.state = OpeningState::Done;
         }
     }
 }

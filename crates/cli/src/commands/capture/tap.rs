@@ -8,13 +8,15 @@ use evenkeel_op::{Error, Result, units};
 use evenkeel_server::options::{ConnectOptions, SslMode};
 use evenkeel_traffic::Coverage;
 use evenkeel_traffic::capture::Options;
-use evenkeel_traffic::capture::tap::{ForClients, ForServer, Place, Seen, Settings, Tap, Terms};
+use evenkeel_traffic::capture::tap::{
+    ForClients, ForServer, Seen, Settings, Tap, TapAddress, Terms,
+};
 
 /// Begins to listen.
 pub(super) fn open(args: &args::Capture, listen: &str, options: &Options, ui: &Ui) -> Result<Tap> {
-    let server = Place::of_server(args.to.as_deref().unwrap_or_default())?;
+    let server = TapAddress::of_server(args.to.as_deref().unwrap_or_default())?;
     let settings = Settings {
-        listen: Place::to_listen(listen)?,
+        listen: TapAddress::to_listen(listen)?,
         mode: mode(&args.tap_mode)?,
         terms: terms(args, &server)?,
         server,
@@ -41,7 +43,7 @@ fn mode(text: &str) -> Result<u32> {
     }
 }
 
-fn terms(args: &args::Capture, server: &Place) -> Result<Terms> {
+fn terms(args: &args::Capture, server: &TapAddress) -> Result<Terms> {
     if args.tap_pass_tls {
         return Ok(Terms::Pass);
     }
@@ -52,14 +54,14 @@ fn terms(args: &args::Capture, server: &Place) -> Result<Terms> {
         ..ConnectOptions::default()
     };
     match server {
-        Place::Host(host, _) => options.host = Some(host.clone()),
-        Place::File(_) if ssl_mode > SslMode::Preferred => {
+        TapAddress::Host(host, _) => options.host = Some(host.clone()),
+        TapAddress::File(_) if ssl_mode > SslMode::Preferred => {
             return Err(
                 Error::usage("TLS cannot be used with the server's Unix socket")
                     .hint("leave out --ssl-mode, or give --to HOST:PORT"),
             );
         }
-        Place::File(path) => options.socket = Some(path.clone()),
+        TapAddress::File(path) => options.socket = Some(path.clone()),
     }
     let clients = match (&args.tap_cert, &args.tap_key) {
         (Some(certificate), Some(key)) => Some(ForClients::from_files(certificate, key)?),

@@ -3,7 +3,7 @@
 use super::Failure;
 use evenkeel_live::details::{Digests, Ran, Source};
 use evenkeel_live::gauges::{Gauges, details};
-use evenkeel_live::poll::{Server, State};
+use evenkeel_live::poll::{PollState, Server};
 use evenkeel_live::rates::{Counts, total_per_s};
 use evenkeel_live::status::UPTIME;
 use serde::Serialize;
@@ -98,11 +98,11 @@ impl<'a> WatchedServer<'a> {
                 .map(|counts| Rates::of(&[counts]))
                 .unwrap_or_default(),
             waiting_seconds: match &server.state {
-                State::Slow(waiting) => Some(waiting.as_secs_f64()),
+                PollState::Slow(waiting) => Some(waiting.as_secs_f64()),
                 _ => None,
             },
             failure: match &server.state {
-                State::Failed(error) => Some(Failure::of(error)),
+                PollState::Failed(error) => Some(Failure::of(error)),
                 _ => None,
             },
         }

@@ -22,7 +22,7 @@ mod socket_file;
 
 pub use control::Tally;
 pub use evenkeel_wire::relay::{ForClients, ForServer, Terms};
-pub use place::Place;
+pub use place::TapAddress;
 
 use crate::statement::{Coverage, Statement};
 use control::{Control, Phase};
@@ -50,11 +50,11 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where clients connect.
-    pub listen: Place,
+    pub listen: TapAddress,
     /// The mode of the socket file that clients connect to.
     pub mode: u32,
     /// Where the server is.
-    pub server: Place,
+    pub server: TapAddress,
     /// What is done with TLS.
     pub terms: Terms,
     /// Bytes of memory for what was not decoded yet.

@@ -60,12 +60,12 @@ pub(super) struct Pair {
 
 /// Whether a connection is still one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum PairState {
     Open,
     Over,
 }
 
-use State::{Open, Over};
+use PairState::{Open, Over};
 
 impl Pair {
     pub(super) fn new(client: Endpoint, reported: Reported, terms: &Terms) -> Self {
@@ -99,7 +99,7 @@ impl Pair {
     }
 
     /// Begins to connect to the server, or tries again where its queue was full.
-    pub(super) fn connect(&mut self, shared: &Shared<'_>) -> State {
+    pub(super) fn connect(&mut self, shared: &Shared<'_>) -> PairState {
         while let (Stage::Connecting(at), None) = (self.stage, &self.server) {
             let Some(address) = shared.server.get(at) else {
                 return Over;
@@ -123,7 +123,7 @@ impl Pair {
     }
 
     /// Turns to the server's next address; without one, the client hears why.
-    fn try_next(&mut self, error: &io::Error, shared: &Shared<'_>) -> State {
+    fn try_next(&mut self, error: &io::Error, shared: &Shared<'_>) -> PairState {
         let Stage::Connecting(at) = self.stage else {
             return Over;
         };
@@ -140,7 +140,7 @@ impl Pair {
     }
 
     /// Looks what became of a connection to the server.
-    fn is_accepted(&mut self, shared: &Shared<'_>) -> State {
+    fn is_accepted(&mut self, shared: &Shared<'_>) -> PairState {
         let Some(server) = &self.server else {
             return Open;
         };
@@ -201,7 +201,7 @@ impl Pair {
         side: Side,
         flags: EventFlags,
         shared: &mut Shared<'_>,
-    ) -> State {
+    ) -> PairState {
         if let Stage::Connecting(_) = self.stage {
             return match side {
                 // Broken, before the server accepted.
@@ -243,7 +243,7 @@ impl Pair {
     }
 
     /// The server has ended, all that it said is sent, and the client has seen the end.
-    fn is_closed(&self) -> State {
+    fn is_closed(&self) -> PairState {
         let is_closing = matches!(self.stage, Stage::Closing(_));
         match is_closing && self.client_is_done && !self.client.wants_write() {
             true => Over,
@@ -252,7 +252,7 @@ impl Pair {
     }
 
     /// Moves what a side has said.
-    fn pump(&mut self, side: Side, shared: &mut Shared<'_>) -> State {
+    fn pump(&mut self, side: Side, shared: &mut Shared<'_>) -> PairState {
         for round in 0.. {
             let Some(server) = &mut self.server else {
                 return Open;
@@ -296,7 +296,7 @@ impl Pair {
     }
 
     /// A side has ended.
-    fn ends(&mut self, side: Side, shared: &Shared<'_>) -> State {
+    fn ends(&mut self, side: Side, shared: &Shared<'_>) -> PairState {
         self.note_failed_tls(side, &ErrorKind::UnexpectedEof.into(), shared);
         match (side, &mut self.server) {
             (Side::Client, Some(server)) => {
@@ -326,7 +326,7 @@ impl Pair {
     }
 
     /// A side is gone without an end: the other sees the same.
-    fn is_broken(&mut self, side: Side) -> State {
+    fn is_broken(&mut self, side: Side) -> PairState {
         match (side, &self.server) {
             (Side::Client, Some(server)) => server.break_off(),
             (Side::Server, _) => self.client.break_off(),
@@ -336,7 +336,7 @@ impl Pair {
     }
 
     /// Passes on what a side said.
-    fn says(&mut self, side: Side, bytes: &[u8], shared: &Shared<'_>) -> State {
+    fn says(&mut self, side: Side, bytes: &[u8], shared: &Shared<'_>) -> PairState {
         self.last = (side, Instant::now());
         if self.opening.is_done() {
             return self.passes(side, bytes, shared);
@@ -353,7 +353,7 @@ impl Pair {
         Open
     }
 
-    fn take(&mut self, step: Step, shared: &Shared<'_>) -> State {
+    fn take(&mut self, step: Step, shared: &Shared<'_>) -> PairState {
         let Some(server) = &mut self.server else {
             return Over;
         };
@@ -377,7 +377,7 @@ impl Pair {
     }
 
     /// Sends a side's bytes to the other, and to the decoder.
-    fn passes(&mut self, side: Side, bytes: &[u8], shared: &Shared<'_>) -> State {
+    fn passes(&mut self, side: Side, bytes: &[u8], shared: &Shared<'_>) -> PairState {
         let at_ns = now_ns();
         let sent = match (side, &mut self.server) {
             (Side::Client, Some(server)) => server.send(bytes),
@@ -399,7 +399,7 @@ impl Pair {
     }
 
     /// Does what time brings; with `drains`, an idle connection ends.
-    pub(super) fn tend(&mut self, drains: bool, shared: &Shared<'_>) -> State {
+    pub(super) fn tend(&mut self, drains: bool, shared: &Shared<'_>) -> PairState {
         match self.stage {
             Stage::Connecting(_) if self.server.is_none() => self.connect(shared),
             Stage::Connecting(_) if self.since.elapsed() >= CONNECT_TIME => {

@@ -24,14 +24,14 @@ const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
 /// A place to listen on or to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum TapAddress {
     /// A socket file.
     File(PathBuf),
     /// A name or an address, with its port.
     Host(String, u16),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TapAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
@@ -48,7 +48,7 @@ pub(super) enum Address {
     File(PathBuf),
 }
 
-impl Place {
+impl TapAddress {
     /// Reads where to listen: `:3307` on this host only, `ADDRESS:PORT`, or a path with a slash in it.
     ///
     /// # Errors
@@ -195,8 +195,8 @@ impl AsFd for Listener {
 }
 
 impl Listener {
-    pub(super) fn open(place: &Place, mode: u32) -> Result<Self> {
-        if let Place::File(path) = place {
+    pub(super) fn open(place: &TapAddress, mode: u32) -> Result<Self> {
+        if let TapAddress::File(path) = place {
             let (socket, file) = SocketFile::listen(path, mode, BACKLOG)?;
             return Ok(Self {
                 socket,
@@ -275,7 +275,11 @@ mod tests {
 
     #[test]
     fn places_are_read() {
-        let listen = |text: &str| Place::to_listen(text).map(|place| place.to_string()).ok();
+        let listen = |text: &str| {
+            TapAddress::to_listen(text)
+                .map(|place| place.to_string())
+                .ok()
+        };
         for (text, place) in [
             (":3307", Some("127.0.0.1:3307")),
             ("0.0.0.0:3307", Some("0.0.0.0:3307")),
@@ -290,7 +294,11 @@ mod tests {
         ] {
             assert_eq!(listen(text).as_deref(), place, "{text}");
         }
-        let server = |text: &str| Place::of_server(text).map(|place| place.to_string()).ok();
+        let server = |text: &str| {
+            TapAddress::of_server(text)
+                .map(|place| place.to_string())
+                .ok()
+        };
         for (text, place) in [
             ("db1", Some("db1:3306")),
             ("db1:3307", Some("db1:3307")),

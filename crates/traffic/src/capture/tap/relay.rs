@@ -2,7 +2,7 @@
 
 use super::Settings;
 use super::control::{Control, Phase};
-use super::pair::{Pair, Shared, State};
+use super::pair::{Pair, PairState, Shared};
 use super::place::{Address, Listener};
 use super::queue::{Queue, Reported};
 use evenkeel_op::{Context, Result};
@@ -249,7 +249,7 @@ impl Relay {
         &mut self,
         at: usize,
         scratch: &mut [u8],
-        work: impl FnOnce(&mut Pair, &mut Shared<'_>) -> State,
+        work: impl FnOnce(&mut Pair, &mut Shared<'_>) -> PairState,
     ) {
         let Some(slot) = self.slots.get_mut(at).and_then(Option::as_mut) else {
             return;
@@ -261,7 +261,7 @@ impl Relay {
             scratch,
         };
         let state = work(&mut slot.pair, &mut shared);
-        let is_asked = state == State::Open && ask(&self.epoll, slot, at).is_ok();
+        let is_asked = state == PairState::Open && ask(&self.epoll, slot, at).is_ok();
         if !is_asked && let Some(slot) = self.slots[at].take() {
             slot.pair.end(&shared);
             self.inboxes[self.own].open.fetch_sub(1, Ordering::Relaxed);
@@ -284,7 +284,7 @@ impl Relay {
             self.work(at, scratch, |pair, shared| match phase {
                 Phase::Ending => {
                     shared.control.cut_off();
-                    State::Over
+                    PairState::Over
                 }
                 _ => pair.tend(phase == Phase::Draining, shared),
             });
