@@ -25,7 +25,7 @@ public class Client {
         String insert = "INSERT INTO " + table + " (b, c, d, e) VALUES (?, ?, ?, ?)";
         try (PreparedStatement prepared = connection.prepareStatement(insert, Statement.RETURN_GENERATED_KEYS)) {
             for (int n = 0; n < 20; n++) {
-                prepared.setBytes(1, new byte[] {0, 39, 92, (byte) n});
+                prepared.setBytes(1, ("it's \\ " + n).getBytes(java.nio.charset.StandardCharsets.US_ASCII));
                 prepared.setTimestamp(2, Timestamp.valueOf("2024-02-29 23:59:" + (10 + n) + ".123456"));
                 prepared.setBigDecimal(3, new java.math.BigDecimal("-1234567890.5"));
                 prepared.setString(4, n == 7 ? null : "it's \\ \u20ac ".repeat(n));

@@ -41,7 +41,7 @@ func use(database *sql.DB) {
 	run("CREATE TABLE IF NOT EXISTS go.t (a BIGINT UNSIGNED, b LONGBLOB, c DATETIME(6), d DOUBLE, e VARCHAR(99))")
 	for n := 0; n < 20; n++ {
 		when := time.Date(2024, 2, 29, 23, 59, n, 123456000, time.UTC)
-		run("INSERT INTO go.t VALUES (?, ?, ?, ?, ?)", uint64(1)<<63+uint64(n), []byte{0, 39, 92, 255}, when,
+		run("INSERT INTO go.t VALUES (?, ?, ?, ?, ?)", uint64(1)<<63+uint64(n), []byte("it's \\ "), when,
 			float64(n)/8, strings.Repeat("'é\\", n))
 	}
 	run("INSERT INTO go.t VALUES (?, ?, ?, ?, ?)", 1, nil, nil, nil, nil)

@@ -197,7 +197,8 @@ fn logged(path: &Path, hides_tls: bool) -> Sessions {
     let mut each = |one: &evenkeel_traffic::Statement<'_>| {
         let is_asked = matches!(one.command, Asked::Query | Asked::Prepare | Asked::Execute);
         if is_asked && one.user.is_some_and(|user| USERS.contains(&user)) {
-            let text = String::from_utf8_lossy(one.sql);
+            // So MariaDB writes down a value of that type.
+            let text = String::from_utf8_lossy(one.sql).replace("TIMESTAMP'", "'");
             let asked = all.entry(one.session.unwrap()).or_default();
             let command = format!("{:?}", one.command);
             asked.push(entry(&command, &text, one.sql_bytes));

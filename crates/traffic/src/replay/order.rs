@@ -88,6 +88,13 @@ impl Order {
         gather(&self.anything, doing, after);
     }
 
+    /// Adds whom a commit waits for: those who read a table that the transaction changed, and did not see the change.
+    pub(super) fn waits_for_readers(&self, table: u64, commit: Doing, after: &mut Vec<At>) {
+        if let Some(deeds) = self.tables.get(&table) {
+            gather(&deeds.reads, commit, after);
+        }
+    }
+
     /// Adds whom a statement waits for that may change anything.
     pub(super) fn waits_for_all(&self, doing: Doing, after: &mut Vec<At>) {
         for deed in self.last.values() {
@@ -117,6 +124,24 @@ impl Order {
             }
         }
         add(&mut deeds.writes, commit);
+    }
+
+    /// Whether a change of a table by another session became visible after a time.
+    pub(super) fn is_changed_since(&self, table: u64, session: u32, since_ns: i64) -> bool {
+        let writes = self.tables.get(&table).map(|deeds| &deeds.writes[..]);
+        let mut all = writes.unwrap_or_default().iter().chain(&self.anything);
+        all.any(|deed| deed.by.0 != session && deed.there.known_ns > since_ns)
+    }
+
+    /// Returns the statements of other sessions that read a table, or any if none is given, and were not done by then.
+    pub(super) fn readers_at(&self, table: Option<u64>, session: u32, at_ns: i64) -> Vec<At> {
+        let deeds = self.tables.iter();
+        let deeds = deeds.filter(|(one, _)| table.is_none_or(|table| **one == table));
+        let reads = deeds.flat_map(|(_, deeds)| &deeds.reads);
+        reads
+            .filter(|deed| deed.by.0 != session && deed.there.known_ns > at_ns)
+            .map(|deed| deed.by)
+            .collect()
     }
 
     /// Takes note that a statement may have changed anything.
@@ -270,6 +295,21 @@ mod tests {
         let mut after = Vec::new();
         order.waits_for_all(doing(4, 0, 25, 26), &mut after);
         assert_eq!(after, [(1, 3)]);
+    }
+
+    #[test]
+    fn who_reads_beside_a_commit_is_known() {
+        let mut order = Order::default();
+        order.read(1, doing(1, 0, 0, 10));
+        order.read(1, doing(2, 0, 5, 30));
+        order.read(2, doing(3, 0, 5, 30));
+        assert_eq!(order.readers_at(Some(1), 9, 20), [(2, 0)]);
+        assert_eq!(order.readers_at(None, 3, 20), [(2, 0)]);
+        order.written(1, Sees::Known(0), doing(9, 4, 20, 40));
+        assert!(order.is_changed_since(1, 2, 39));
+        assert!(!order.is_changed_since(1, 2, 40));
+        assert!(!order.is_changed_since(1, 9, 0), "its own");
+        assert!(!order.is_changed_since(2, 2, 0), "another table");
     }
 
     #[test]

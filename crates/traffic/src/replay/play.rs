@@ -235,6 +235,9 @@ impl Stage<'_> {
             if step.what == What::Quit {
                 break;
             }
+            if self.plan.is_concurrent(number, steps) {
+                step.did.returns = step.did.returns.beside_a_change();
+            }
             self.step(&mut connection, &mut prepared, &step)?;
             steps += 1;
             self.gates.done(number, steps);

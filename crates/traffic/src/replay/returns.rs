@@ -17,6 +17,8 @@ pub(super) enum Returns {
     OfServer = 3,
     /// Nobody wants to know.
     Ignored = 4,
+    /// Rows of before or after a change that committed at the same time.
+    Concurrent = 5,
 }
 
 impl From<u8> for Returns {
@@ -26,6 +28,7 @@ impl From<u8> for Returns {
             2 => Self::Varying,
             3 => Self::OfServer,
             4 => Self::Ignored,
+            5 => Self::Concurrent,
             _ => Self::Rows,
         }
     }
@@ -53,6 +56,14 @@ impl Returns {
         match is_sorted {
             true => Self::Sorted,
             false => Self::Rows,
+        }
+    }
+
+    /// Returns what can be expected if a change of the same tables committed at the same time.
+    pub(super) fn beside_a_change(self) -> Self {
+        match self {
+            Self::Rows | Self::Sorted => Self::Concurrent,
+            other => other,
         }
     }
 

@@ -47,6 +47,8 @@ pub enum Incomparable {
     Varying,
     /// They are about the server.
     OfServer,
+    /// A change of the same tables committed at the same time: the statement may or may not see it.
+    Concurrent,
     /// What they were is not known.
     Unseen,
 }
@@ -58,6 +60,7 @@ impl Incomparable {
         match self {
             Self::Varying => "varying",
             Self::OfServer => "of-server",
+            Self::Concurrent => "concurrent",
             Self::Unseen => "unseen",
         }
     }
@@ -68,6 +71,7 @@ impl Incomparable {
         match self {
             Self::Varying => "depend on the time, the session or chance",
             Self::OfServer => "are about the server",
+            Self::Concurrent => "ran at the same time as a change of their tables",
             Self::Unseen => "returned rows that were not captured",
         }
     }
@@ -261,6 +265,7 @@ fn contents(before: &Did, now: Checksum) -> Result<Option<Difference>, Incompara
         Returns::Ignored => return Ok(None),
         Returns::Varying => return Err(Incomparable::Varying),
         Returns::OfServer => return Err(Incomparable::OfServer),
+        Returns::Concurrent => return Err(Incomparable::Concurrent),
         Returns::Sorted => true,
         Returns::Rows => false,
     };

@@ -3,7 +3,8 @@
 
 use super::place::not_listening;
 use evenkeel_op::{Error, Result};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
@@ -57,14 +58,15 @@ impl SocketFile {
             replaced = true;
             bind(&socket, &address).map_err(failed)?;
         }
-        let known = fs::symlink_metadata(path)
-            .map_err(|error| Error::failed(format!("failed to read {shown}")).because(error))?;
+        let (made, identity) = own_socket(path)?;
         let file = Self {
             path: path.to_owned(),
-            identity: (known.dev(), known.ino()),
+            identity,
             replaced,
         };
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(|error| {
+        // By its descriptor: whoever may write to the folder could have put a link in its place.
+        let by_descriptor = format!("/proc/self/fd/{}", made.as_raw_fd());
+        fs::set_permissions(by_descriptor, fs::Permissions::from_mode(mode)).map_err(|error| {
             Error::failed(format!("failed to set the mode of {shown}")).because(error)
         })?;
         listen(&socket, backlog).map_err(failed)?;
@@ -74,6 +76,26 @@ impl SocketFile {
     pub(super) fn replaced(&self) -> bool {
         self.replaced
     }
+}
+
+/// Opens the socket's file, without following links; returns it with its device and inode.
+fn own_socket(path: &Path) -> Result<(OwnedFd, (u64, u64))> {
+    let shown = path.display();
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = open(path, flags, Mode::empty()).and_then(|file| {
+        let known = fstat(&file)?;
+        Ok((file, known))
+    });
+    let (file, known) =
+        opened.map_err(|error| Error::failed(format!("failed to open {shown}")).because(error))?;
+    let is_socket = FileType::from_raw_mode(known.st_mode) == FileType::Socket;
+    if !is_socket || known.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(
+            Error::refused(format!("{shown} was replaced while it was made"))
+                .hint("use a folder that no other user can write to"),
+        );
+    }
+    Ok((file, (known.st_dev, known.st_ino)))
 }
 
 fn stream() -> rustix::io::Result<OwnedFd> {

@@ -3,7 +3,7 @@
 mod prepared;
 
 use super::access::{Access, Act, Left, NamedTable, access, only_reads_in_any_mode};
-use super::order::{self, Doing, Order, Sees, There};
+use super::order::{self, At, Doing, Order, Sees, There};
 use super::returns::{self, Returns};
 use super::sorted::Sorted;
 use super::spool::{Spool, Spooled, StepOffset};
@@ -12,7 +12,7 @@ use crate::digest::fingerprint::{Mode, Rules};
 use crate::digest::{self, Digest, Summary};
 use crate::{Command, Filter, Statement};
 use evenkeel_op::Result;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::Duration;
@@ -81,6 +81,7 @@ pub struct Plan {
     pub to_ns: i64,
     pub(super) mode: Mode,
     pub(super) is_exact: bool,
+    concurrent: HashSet<At>,
 }
 
 /// What is known of a session while its steps come.
@@ -97,6 +98,8 @@ struct Open {
     autocommit: bool,
     in_transaction: bool,
     may_have_locks: bool,
+    /// When the transaction's first statement was sent.
+    begun_ns: i64,
     /// Tables changed since the transaction began, and what the first change had waited for.
     changed: BTreeMap<u64, Sees>,
     changed_anything: bool,
@@ -121,6 +124,8 @@ pub struct Planner {
     prepared: [u64; 2],
     waits: u64,
     span_ns: Option<(i64, i64)>,
+    /// Statements beside which a change of what they read committed.
+    concurrent: HashSet<At>,
     /// Default schemas that got another name.
     mapped: BTreeSet<String>,
     /// When the last of all took effect.
@@ -154,6 +159,7 @@ impl Planner {
             prepared: [0; 2],
             waits: 0,
             span_ns: None,
+            concurrent: HashSet::new(),
             mapped: BTreeSet::new(),
             clock_ns: i64::MIN,
         })
@@ -286,6 +292,7 @@ impl Planner {
                 autocommit: true,
                 in_transaction: false,
                 may_have_locks: false,
+                begun_ns: 0,
                 changed: BTreeMap::new(),
                 changed_anything: false,
                 prepared: HashMap::new(),
@@ -401,7 +408,14 @@ impl Planner {
             },
         };
         let tables = keys(access, open.schema.as_deref());
+        let committed: Vec<u64> = match access.act {
+            Act::Commit | Act::Begin => open.changed.keys().copied().collect(),
+            _ => Vec::new(),
+        };
         let mut after = Vec::new();
+        for table in committed {
+            self.order.waits_for_readers(table, doing, &mut after);
+        }
         match access.act {
             Act::Anything => self.order.waits_for_all(doing, &mut after),
             _ => {
@@ -477,15 +491,31 @@ impl Planner {
     /// Takes note of what a statement did, for those that come later.
     fn note(&mut self, one: &Statement<'_>, access: &Access, tables: &[(u64, bool)], doing: Doing) {
         self.order.did(doing);
-        let Self { open, order, .. } = self;
+        let is_compared = self.choice.is_exact && self.choice.compare_results;
+        let Self {
+            open,
+            order,
+            concurrent,
+            ..
+        } = self;
         let Some(open) = open.get_mut(&one.connection) else {
             return;
+        };
+        let number = open.number;
+        // In a transaction, a statement may read as of the transaction's beginning.
+        let since_ns = if open.in_transaction {
+            open.begun_ns
+        } else {
+            one.at_ns
         };
         for (table, is_written) in tables {
             if *is_written {
                 open.changed.entry(*table).or_insert(doing.sees);
             } else {
                 order.read(*table, doing);
+                if is_compared && order.is_changed_since(*table, number, since_ns) {
+                    concurrent.insert(doing.by);
+                }
             }
         }
         open.changed_anything |= access.act == Act::Anything;
@@ -505,14 +535,24 @@ impl Planner {
         if access.act == Act::Rollback {
             open.changed.clear();
         }
+        if !was_open && open.in_transaction {
+            open.begun_ns = one.at_ns;
+        }
         let commits = !open.in_transaction || access.act == Act::Begin;
-        if commits {
-            for (table, sees) in std::mem::take(&mut open.changed) {
-                order.written(table, sees, doing);
+        if !commits {
+            return;
+        }
+        for (table, sees) in std::mem::take(&mut open.changed) {
+            if is_compared {
+                concurrent.extend(order.readers_at(Some(table), number, one.at_ns));
             }
-            if std::mem::take(&mut open.changed_anything) {
-                order.changed_anything(doing);
+            order.written(table, sees, doing);
+        }
+        if std::mem::take(&mut open.changed_anything) {
+            if is_compared {
+                concurrent.extend(order.readers_at(None, number, one.at_ns));
             }
+            order.changed_anything(doing);
         }
     }
 
@@ -554,6 +594,7 @@ impl Planner {
             to_ns,
             mode: self.choice.mode,
             is_exact: self.choice.is_exact,
+            concurrent: self.concurrent,
         })
     }
 }
@@ -589,6 +630,11 @@ impl Plan {
         let left = self.left.iter();
         left.map(|(left, count)| format!("{count} {}", left.reason()))
             .collect()
+    }
+
+    /// Whether a change of what a session's step reads committed beside it.
+    pub(super) fn is_concurrent(&self, session: u32, step: u32) -> bool {
+        self.concurrent.contains(&(session, step))
     }
 
     /// Returns how many sessions there are.
