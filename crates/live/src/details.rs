@@ -85,9 +85,9 @@ impl Digests {
             let is_same = |it: &&mut Ran| it.schema == one.schema && it.text == one.text;
             match ran.iter_mut().find(is_same) {
                 Some(same) => {
-                    same.count += one.count;
+                    same.count = same.count.saturating_add(one.count);
                     same.seconds += one.seconds;
-                    same.errors += one.errors;
+                    same.errors = same.errors.saturating_add(one.errors);
                 }
                 None => ran.push(one.clone()),
             }

@@ -92,7 +92,7 @@ impl Played {
 
 /// The values of an execution: a number, a DOUBLE or NULL, a string, bytes.
 fn values(number: u64) -> Vec<u8> {
-    let is_null = number % 3 == 0;
+    let is_null = number.is_multiple_of(3);
     let mut bytes = vec![
         if is_null { 2 } else { 0 },
         1,

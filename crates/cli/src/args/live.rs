@@ -49,7 +49,7 @@ The columns: queries, reads (SELECT), writes, commits and errors per second; con
 (one is evenkeel's); hit%, pages that were in the buffer pool; disk/s, InnoDB's reads; dirty%, of the buffer
 pool; waits/s, for row locks; history, the undo records to be purged; lag of a replica. An unknown value is -.
 
-Exit codes are those of 'evenkeel qps'; after q it is 0.";
+Exit codes are those of 'evenkeel qps'; after q it is 0 if every server has answered.";
 
 /// Show what many servers do right now, live on the terminal.
 #[derive(Args, Debug)]

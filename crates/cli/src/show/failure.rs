@@ -27,11 +27,23 @@ impl Document {
 
 /// Returns a failure as lines for standard error.
 pub(super) fn text(error: &Error) -> String {
-    let mut text = format!("evenkeel: {}\n", error.chain());
+    let mut text = format!("evenkeel: {}\n", without_controls(&error.chain()));
     for hint in error.hints() {
-        text.push_str(&format!("hint: {hint}\n"));
+        text.push_str(&format!("hint: {}\n", without_controls(hint)));
     }
     text
+}
+
+/// Returns a text, which may have words of a server or a file in it, without what could drive a terminal.
+pub(super) fn without_controls(text: &str) -> String {
+    let is_harmless = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    match text.chars().all(is_harmless) {
+        true => text.to_owned(),
+        false => text
+            .chars()
+            .map(|c| if is_harmless(c) { c } else { '\u{fffd}' })
+            .collect(),
+    }
 }
 
 #[cfg(test)]

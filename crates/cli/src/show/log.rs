@@ -66,6 +66,7 @@ impl Log {
         } else {
             ""
         };
+        let message = super::failure::without_controls(message);
         self.stamped(&format!("evenkeel: {mark}{message}\n"))
     }
 

@@ -98,7 +98,14 @@ impl Statements {
             } else {
                 self.out.write_all(text)?;
             }
-            self.out.write_all(b";\n")?;
+            // A comment at the end would swallow it.
+            let last = text
+                .rsplit(|byte| *byte == b'\n')
+                .next()
+                .unwrap_or_default();
+            let may_be_comment = last.contains(&b'#') || last.windows(2).any(|two| two == b"--");
+            self.out
+                .write_all(if may_be_comment { b"\n;\n" } else { b";\n" })?;
         }
         match self.is_live {
             true => self.out.flush(),

@@ -111,8 +111,12 @@ impl Worker {
             self.spent.is_unsure = true;
         }
         let spent = std::mem::take(&mut self.spent);
-        self.own.statements += spent.own.statements + 1;
-        self.own.selects += spent.own.selects;
+        let known = &mut self.own;
+        known.statements = known
+            .statements
+            .saturating_add(spent.own.statements)
+            .saturating_add(1);
+        known.selects = known.selects.saturating_add(spent.own.selects);
         let rows = session.rows(&self.statement)?;
         let at = Instant::now();
         let status = Status::of(&self.names, &rows);

@@ -324,7 +324,8 @@ fn of_counts(server: &Server, which: impl Fn(&Counts) -> Option<u64>) -> String 
 }
 
 fn writes(counts: &Counts) -> Option<u64> {
-    Some(counts.inserts? + counts.updates? + counts.deletes?)
+    let all = [counts.inserts?, counts.updates?, counts.deletes?];
+    Some(all.into_iter().fold(0, u64::saturating_add))
 }
 
 fn whole(value: Option<u64>) -> String {

@@ -25,7 +25,7 @@ pub(super) struct Done {
 pub(super) struct Healed {
     /// In words.
     pub(super) reported: String,
-    /// The baseline that the data directory was rolled back to.
+    /// The baseline whose state the data directory has now.
     pub(super) finished: Option<String>,
 }
 
@@ -46,10 +46,13 @@ pub(super) fn heal(store: &Store, run: Run) -> Result<Option<Healed>> {
             finished: None,
         }));
     }
+    // A server that runs on the baseline's files may have changed them since.
+    let runs_already =
+        journal.phase == Phase::Swapped && user_of_datadir(&store.datadir)?.is_some();
     complete(store, &mut journal, run)?;
     Ok(Some(Healed {
         reported: format!("{found}: it was finished"),
-        finished: Some(journal.name),
+        finished: (!runs_already).then_some(journal.name),
     }))
 }
 

@@ -297,7 +297,7 @@ fn unreachable(place: &str, text: &str, kind: io::ErrorKind) -> Error {
         ErrorKind::Unreachable,
         format!("no server at {place}: {text}"),
     );
-    let socket = place.starts_with('/');
+    let socket = place.contains('/');
     match kind {
         io::ErrorKind::PermissionDenied => {
             error.hint(format!("this user may not use {place}: run as a user who may"))

@@ -199,25 +199,6 @@ pub(super) fn access(sql: &[u8], mode: Mode) -> Access {
     }
 }
 
-/// Whether a statement changes no data, however its session reads quotes and backslashes; what it does in the mode
-/// that is assumed is known.
-pub(super) fn only_reads_in_any_mode(known: &Access, sql: &[u8], mode: Mode) -> bool {
-    let is_clear = !sql.iter().any(|byte| matches!(byte, b'\\' | b'"'));
-    let reads = |ansi_quotes, no_backslash_escapes| {
-        let mode = Mode {
-            ansi_quotes,
-            no_backslash_escapes,
-            ..mode
-        };
-        access(sql, mode).only_reads()
-    };
-    known.only_reads()
-        && (is_clear
-            || [(false, false), (false, true), (true, false), (true, true)]
-                .iter()
-                .all(|(quotes, backslashes)| reads(*quotes, *backslashes)))
-}
-
 fn several(all: Vec<Access>) -> Access {
     let left = all.iter().find(|one| matches!(one.act, Act::Left(_)));
     let only_reads = |one: &Access| matches!(one.act, Act::Read | Act::Session);
@@ -646,33 +627,6 @@ mod tests {
         }
         assert_eq!(of("USE `shop`").uses.as_deref(), Some(&b"shop"[..]));
         assert_eq!(of("use shop;").uses.as_deref(), Some(&b"shop"[..]));
-    }
-
-    #[test]
-    fn what_frees_or_hides_writes_is_no_read() {
-        let reads = |sql: &str| only_reads_in_any_mode(&of(sql), sql.as_bytes(), Mode::default());
-        for sql in [
-            "SELECT 'a' FROM t",
-            "SELECT \"a\\\"b\" FROM t",
-            "START TRANSACTION",
-            "START TRANSACTION READ ONLY",
-            "SET NAMES utf8mb4",
-            "COMMIT",
-        ] {
-            assert!(reads(sql), "{sql}");
-        }
-        for sql in [
-            "START TRANSACTION READ WRITE",
-            "SET SESSION TRANSACTION READ WRITE",
-            "SET tx_read_only=0",
-            "SET @@session.transaction_read_only = 0",
-            "SET STATEMENT tx_read_only=0 FOR SELECT f()",
-            // With NO_BACKSLASH_ESCAPES the string ends at the second quote.
-            "SELECT '\\' INTO OUTFILE '/tmp/x' -- '",
-            "BEGIN; UPDATE t SET a = 1",
-        ] {
-            assert!(!reads(sql), "{sql}");
-        }
     }
 
     #[test]

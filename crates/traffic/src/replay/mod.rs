@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `access` | what a statement does, and to which tables |
+//! | `only_reads` | whether it changes no data, in any mode |
 //! | `returns` | whether it should return the same rows again |
 //! | `sorted` | statements in the order in which they took effect |
 //! | `order` | who waits for whom |
@@ -19,6 +20,7 @@
 
 mod access;
 mod gate;
+mod only_reads;
 mod order;
 mod page;
 mod plan;

@@ -88,10 +88,12 @@ impl Order {
         gather(&self.anything, doing, after);
     }
 
-    /// Adds whom a commit waits for: those who read a table that the transaction changed, and did not see the change.
+    /// Adds whom a commit waits for: those who read a table that the transaction changed, and did not see the change,
+    /// and the commits that stand for them.
     pub(super) fn waits_for_readers(&self, table: u64, commit: Doing, after: &mut Vec<At>) {
         if let Some(deeds) = self.tables.get(&table) {
             gather(&deeds.reads, commit, after);
+            gather(&deeds.writes, commit, after);
         }
     }
 

@@ -293,7 +293,10 @@ impl Stage<'_> {
         if !step.what.is_statement() {
             return Ok(());
         }
-        let took = sent.elapsed();
+        // What could not be prepared is not sent: it took no time that would say anything.
+        let is_refused = matches!(prepared.get(&step.statement), Some(Err(_)));
+        let is_sent = step.what != What::Execute || !is_refused;
+        let took = is_sent.then(|| sent.elapsed());
         if self.is_warm_up(step) {
             self.tally.warm_up.fetch_add(1, Ordering::Relaxed);
             return Ok(());

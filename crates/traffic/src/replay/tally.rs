@@ -351,7 +351,13 @@ impl Tally {
     }
 
     /// Counts a statement of the class at `place`, or of the others.
-    pub(super) fn add(&self, place: Option<usize>, step: &Step, played: &Played, took: Duration) {
+    pub(super) fn add(
+        &self,
+        place: Option<usize>,
+        step: &Step,
+        played: &Played,
+        took: Option<Duration>,
+    ) {
         self.done.fetch_add(1, Ordering::Relaxed);
         let others = self.sums.len() - 1;
         let Some(sums) = self.sums.get(place.unwrap_or(others)) else {
@@ -369,7 +375,7 @@ impl Tally {
             sql_bytes: step.text.len() as u64,
             is_unseen: false,
             first_ns: None,
-            total_ns: Some(took.as_nanos() as u64),
+            total_ns: took.map(|took| took.as_nanos() as u64),
             lock_ns: None,
             rows_sent: Some(played.rows),
             rows_examined: None,

@@ -160,6 +160,9 @@ impl Opening {
                 self.proof(&mut bytes);
                 vec![Step::ToClient(bytes)]
             }
+            OpeningState::Answer | OpeningState::Login if self.insists_on_tls() => {
+                Self::spoke_too_early()
+            }
             _ => vec![Step::ToClient(bytes.to_vec())],
         }
     }
@@ -183,6 +186,12 @@ impl Opening {
         }
     }
 
+    /// Ends a connection in which somebody spoke for the server before TLS began.
+    fn spoke_too_early() -> Vec<Step> {
+        let text = "the server said more than its greeting before TLS began";
+        vec![Step::Refuse(refusal(0, UNREACHABLE, text))]
+    }
+
     fn greeting(&mut self, bytes: &[u8]) -> Vec<Step> {
         let Some((mut packet, rest)) = whole(&mut self.parts[1], bytes) else {
             return Vec::new();
@@ -197,6 +206,9 @@ impl Opening {
         if self.insists_on_tls() && !self.server_has_tls {
             let text = "the tap was told to use TLS to the server, which has none";
             return vec![Step::Refuse(refusal(0, UNREACHABLE, text))];
+        }
+        if self.insists_on_tls() && !rest.is_empty() {
+            return Self::spoke_too_early();
         }
         match self.clients() {
             Some(_) => packet[flags] |= TLS,

@@ -89,7 +89,10 @@ pub(super) fn read(tap: &mut Tap, shown: &mut Shown, ui: &Ui) -> Result<Coverage
             };
             match outcome {
                 Err(error) if !shown.out.is_closed() => {
-                    ui.warn_of("nothing more is captured, and the tap still relays", &error);
+                    ui.warn_of(
+                        "nothing more is captured, and the tap still relays: ",
+                        &error,
+                    );
                     failure = Some(error);
                     Ok(())
                 }

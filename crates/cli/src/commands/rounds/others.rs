@@ -2,6 +2,7 @@
 //! measurement.
 
 use evenkeel_op::{Cancel, Error, Result, units};
+use evenkeel_server::abilities::{Privilege, missing_privileges};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
 use std::collections::BTreeMap;
@@ -18,6 +19,12 @@ const LOOK: Duration = Duration::from_millis(50);
 /// `Refused` with their names when they do not leave.
 pub(super) fn refuse_others(connect: &ConnectOptions, cancel: &Cancel) -> Result<()> {
     let mut session = Session::open(connect)?;
+    if !missing_privileges(&mut session, &[Privilege::Process])?.is_empty() {
+        return Err(
+            Error::refused("this account cannot see who else is connected")
+                .hint("grant it PROCESS, so that nobody's work is rolled back unseen"),
+        );
+    }
     let until = Instant::now() + LEAVING;
     loop {
         let others = others(&mut session)?;

@@ -149,9 +149,13 @@ impl RoundServer {
     ) -> Result<Outcome> {
         let outcome = self.prepared(turn, run).and_then(|undo| {
             let played = play(&self.connect);
-            let undone = self.undo(&undo);
-            let outcome = played?;
-            undone.map(|()| outcome)
+            match (played, self.undo(&undo)) {
+                (Ok(outcome), undone) => undone.map(|()| outcome),
+                (Err(error), Ok(())) => Err(error),
+                (Err(error), Err(_)) => Err(undo.iter().fold(error, |error, setting| {
+                    error.hint(format!("not set back: SET GLOBAL {}", setting.shown()))
+                })),
+            }
         });
         outcome.map_err(|error| self.failed(turn, error))
     }
@@ -210,7 +214,7 @@ impl RoundServer {
         };
         error
             .hint(format!("this was {whose}; {runs}; {state}"))
-            .hint(again(&request.name))
+            .hint(again(&request.name, &self.connect))
     }
 
     /// Whether it is the server of variant A, too.
@@ -224,7 +228,7 @@ impl RoundServer {
         Some(format!(
             "The data directory of {} has {state}; {}.",
             shown(&self.connect),
-            again(&request.name)
+            again(&request.name, &self.connect)
         ))
     }
 
@@ -236,8 +240,16 @@ impl RoundServer {
     }
 }
 
-fn again(baseline: &str) -> String {
-    format!("evenkeel baseline rollback {baseline} --execute returns to the baseline")
+fn again(baseline: &str, connect: &ConnectOptions) -> String {
+    let server = match (connect.means_socket(), &connect.socket, &connect.host) {
+        (true, Some(socket), _) => format!(" -S {}", socket.display()),
+        (_, _, Some(host)) => {
+            let port = connect.port.map(|port| format!(" -P {port}"));
+            format!(" -h {host}{}", port.unwrap_or_default())
+        }
+        _ => String::new(),
+    };
+    format!("evenkeel baseline rollback {baseline}{server} --execute returns to the baseline")
 }
 
 fn rollback(

@@ -2,6 +2,7 @@
 
 use super::Shown;
 use super::phase::{self, Far, Phase};
+use crate::show::failure::without_controls;
 use evenkeel_op::{Event, Progress, Unit};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::sync::{Mutex, MutexGuard};
@@ -84,7 +85,10 @@ impl Progress for Bars {
             }
             Event::CaughtUp { .. } => {}
             Event::Note(text) => self.say(&format!("evenkeel: {text}")),
-            Event::Warning(text) => self.say(&format!("evenkeel: warning: {text}")),
+            Event::Warning(text) => {
+                let text = without_controls(&text);
+                self.say(&format!("evenkeel: warning: {text}"));
+            }
         }
     }
 }

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a server may take to accept a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// How long a client may take to log in: servers give up earlier.
+const LOGIN_TIME: Duration = Duration::from_secs(60);
 /// How long a client may take to notice that the server closed its connection.
 const CLOSE_TIME: Duration = Duration::from_secs(5);
 /// A connection that was answered is idle after this.
@@ -318,11 +320,20 @@ impl Pair {
 
     fn note_failed_tls(&self, side: Side, error: &io::Error, shared: &Shared<'_>) {
         let is_agreeing = self.server.as_ref().is_some_and(Endpoint::is_agreeing);
-        if side == Side::Server && is_agreeing {
-            self.opening.server_tls_failed();
-            let why = format!("TLS with it failed: {error}");
-            shared.control.is_unreachable(&why);
+        if side != Side::Server || !is_agreeing {
+            return;
         }
+        // A server that goes away says nothing about its TLS.
+        let is_refused = error.kind() == ErrorKind::InvalidData;
+        if is_refused {
+            self.opening.server_tls_failed();
+        }
+        shared.control.is_unreachable(&match is_refused {
+            true => format!(
+                "TLS with it failed: {error}; if --ssl-mode only prefers TLS, it is not tried again"
+            ),
+            false => format!("it went away before TLS began: {error}"),
+        });
     }
 
     /// A side is gone without an end: the other sees the same.
@@ -411,6 +422,9 @@ impl Pair {
             }
             Stage::Closing(since) if since.elapsed() >= CLOSE_TIME => Over,
             Stage::Relaying if drains && self.is_idle() => Over,
+            Stage::Relaying if !self.opening.is_done() && self.since.elapsed() >= LOGIN_TIME => {
+                Over
+            }
             _ => Open,
         }
     }

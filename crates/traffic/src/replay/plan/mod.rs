@@ -2,7 +2,8 @@
 
 mod prepared;
 
-use super::access::{Access, Act, Left, NamedTable, access, only_reads_in_any_mode};
+use super::access::{Access, Act, Left, NamedTable, access};
+use super::only_reads::only_reads_in_any_mode;
 use super::order::{self, At, Doing, Order, Sees, There};
 use super::returns::{self, Returns};
 use super::sorted::Sorted;
@@ -19,6 +20,9 @@ use std::time::Duration;
 
 /// Classes are told apart up to so many; all beyond count together.
 const CLASSES_MAX: usize = 1 << 17;
+/// Which of two packets came first is not sure if their times are closer: captures have microseconds, and are written
+/// by several processors.
+const UNSURE_NS: i64 = 10_000;
 /// What stands for a password in a captured statement.
 const HIDDEN: &[u8] = b"'***'";
 
@@ -503,11 +507,12 @@ impl Planner {
         };
         let number = open.number;
         // In a transaction, a statement may read as of the transaction's beginning.
-        let since_ns = if open.in_transaction {
-            open.begun_ns
-        } else {
-            one.at_ns
+        let began_ns = match open.in_transaction {
+            true => open.begun_ns,
+            false => one.at_ns,
         };
+        let since_ns = began_ns.saturating_sub(UNSURE_NS);
+        let committed_ns = one.at_ns.saturating_sub(UNSURE_NS);
         for (table, is_written) in tables {
             if *is_written {
                 open.changed.entry(*table).or_insert(doing.sees);
@@ -544,13 +549,13 @@ impl Planner {
         }
         for (table, sees) in std::mem::take(&mut open.changed) {
             if is_compared {
-                concurrent.extend(order.readers_at(Some(table), number, one.at_ns));
+                concurrent.extend(order.readers_at(Some(table), number, committed_ns));
             }
             order.written(table, sees, doing);
         }
         if std::mem::take(&mut open.changed_anything) {
             if is_compared {
-                concurrent.extend(order.readers_at(None, number, one.at_ns));
+                concurrent.extend(order.readers_at(None, number, committed_ns));
             }
             order.changed_anything(doing);
         }

@@ -1,6 +1,7 @@
 //! Prepared statements: prepared once, run with their values, forgotten.
 
-use super::super::access::{Act, access, only_reads_in_any_mode};
+use super::super::access::{Act, access};
+use super::super::only_reads::only_reads_in_any_mode;
 use super::super::order::{self, Doing, Sees, There};
 use super::super::step::{Step, What};
 use super::{HIDDEN, Planner, done_ns, keys};

@@ -1,0 +1,95 @@
+//! Whether a statement changes no data, whatever its session and its server make of the text.
+
+use super::access::{Access, access};
+use evenkeel_sql::{Mode, Wide};
+
+/// Whether a statement changes no data, however its session reads quotes, backslashes and bytes beyond ASCII, and
+/// whichever version comments its server runs; what it does in the mode that is assumed is known.
+pub(super) fn only_reads_in_any_mode(known: &Access, sql: &[u8], mode: Mode) -> bool {
+    if !known.only_reads() || hides_in_comments(sql) {
+        return false;
+    }
+    let is_clear = !sql.iter().any(|byte| matches!(byte, b'\\' | b'"'));
+    let quotes: &[_] = match is_clear {
+        true => &[(mode.ansi_quotes, mode.no_backslash_escapes)],
+        false => &[(false, false), (false, true), (true, false), (true, true)],
+    };
+    let wides: &[_] = match sql.is_ascii() {
+        true => &[Wide::No],
+        false => &[Wide::No, Wide::Gbk, Wide::Big5, Wide::Sjis],
+    };
+    let mut modes = quotes
+        .iter()
+        .flat_map(|quotes| wides.iter().map(move |wide| (quotes, *wide)));
+    modes.all(|((ansi_quotes, no_backslash_escapes), wide)| {
+        let mode = Mode {
+            ansi_quotes: *ansi_quotes,
+            no_backslash_escapes: *no_backslash_escapes,
+            wide,
+        };
+        access(sql, mode).only_reads()
+    })
+}
+
+/// Whether a version comment has something in it that begins a string or a comment, or ends a statement: a server that
+/// skips the comment reads the rest otherwise than one that runs it.
+fn hides_in_comments(sql: &[u8]) -> bool {
+    let starts = memchr::memmem::find_iter(sql, b"/*");
+    starts.into_iter().any(|at| {
+        let rest = &sql[at + 2..];
+        let is_version = matches!(rest, [b'!', ..] | [b'M' | b'm', b'!', ..]);
+        let end = memchr::memmem::find(rest, b"*/").unwrap_or(rest.len());
+        let inside = &rest[..end];
+        let has = |text: &[u8]| memchr::memmem::find(inside, text).is_some();
+        let is_plain =
+            !inside.iter().any(|byte| b"'\"`#;\\".contains(byte)) && !has(b"--") && !has(b"/*");
+        is_version && (!is_plain || end == rest.len())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_frees_or_hides_writes_is_no_read() {
+        let reads = |sql: &str| {
+            only_reads_in_any_mode(
+                &access(sql.as_bytes(), Mode::default()),
+                sql.as_bytes(),
+                Mode::default(),
+            )
+        };
+        for sql in [
+            "SELECT 'a' FROM t",
+            "SELECT \"a\\\"b\" FROM t",
+            "START TRANSACTION",
+            "START TRANSACTION READ ONLY",
+            "SET NAMES utf8mb4",
+            "COMMIT",
+        ] {
+            assert!(reads(sql), "{sql}");
+        }
+        for sql in [
+            "START TRANSACTION READ WRITE",
+            "SET SESSION TRANSACTION READ WRITE",
+            "SET tx_read_only=0",
+            "SET @@session.transaction_read_only = 0",
+            "SET STATEMENT tx_read_only=0 FOR SELECT f()",
+            // With NO_BACKSLASH_ESCAPES the string ends at the second quote.
+            "SELECT '\\' INTO OUTFILE '/tmp/x' -- '",
+            "BEGIN; UPDATE t SET a = 1",
+            // A server that is older than the comment's version skips it, and the string does not begin.
+            "SELECT 1 /*!999999 ' */ ; DROP TABLE t -- '",
+            "SELECT 1 /*M!999999 # */ INTO OUTFILE '/tmp/x'\n",
+            "SELECT 1 /*!50701 -- */ INTO OUTFILE '/tmp/x'\n*/",
+            "SELECT 1 /*!50701 a",
+        ] {
+            assert!(!reads(sql), "{sql}");
+        }
+        assert!(reads("SELECT /*!40001 SQL_NO_CACHE */ a FROM t /* ' */"));
+        let gbk: &[u8] = b"SELECT '\xbf\\' INTO OUTFILE '/tmp/x' -- '";
+        let known = access(gbk, Mode::default());
+        assert!(!only_reads_in_any_mode(&known, gbk, Mode::default()));
+    }
+}
