@@ -112,12 +112,12 @@ fn a_database_on_mariadb_11_8() {
 }
 
 #[test]
-fn rows_resume_mariadb_10_11() {
+fn rows_are_removed_on_mariadb_10_11() {
     rows_go(Host::MariaDb10);
 }
 
 #[test]
-fn rows_resume_mariadb_11_8() {
+fn rows_are_removed_on_mariadb_11_8() {
     rows_go(Host::MariaDb11);
 }
 
