@@ -66,7 +66,7 @@ class Mount:
         subprocess.run(["losetup", "-d", self.device], stderr=subprocess.DEVNULL)
 
 
-class Ground:
+class WorkDirectory:
     """Everything one benchmark makes. Removed at exit, also after an error or a signal."""
 
     def __init__(self, parent, precedence=True):

@@ -21,6 +21,13 @@ pub enum Form {
     SlowLog,
 }
 
+/// Whether what follows a text on its last line may be in a comment.
+fn may_end_in_a_comment(text: &[u8]) -> bool {
+    let last = text.rsplit(|byte| *byte == b'\n').next();
+    let last = last.unwrap_or_default();
+    last.contains(&b'#') || last.windows(2).any(|two| two == b"--")
+}
+
 /// Writes statements to standard output.
 #[derive(Debug)]
 pub struct Statements {
@@ -98,14 +105,10 @@ impl Statements {
             } else {
                 self.out.write_all(text)?;
             }
-            // A comment at the end would swallow it.
-            let last = text
-                .rsplit(|byte| *byte == b'\n')
-                .next()
-                .unwrap_or_default();
-            let may_be_comment = last.contains(&b'#') || last.windows(2).any(|two| two == b"--");
+            let is_sql = self.form == Form::Sql;
+            let ends_a_comment = is_sql && may_end_in_a_comment(text);
             self.out
-                .write_all(if may_be_comment { b"\n;\n" } else { b";\n" })?;
+                .write_all(if ends_a_comment { b"\n;\n" } else { b";\n" })?;
         }
         match self.is_live {
             true => self.out.flush(),
@@ -321,5 +324,18 @@ fn slow_log_head(it: &Statement<'_>, out: &mut String) {
     let _ = writeln!(out, "SET timestamp={};", at.as_second());
     if !matches!(it.command, Command::Query | Command::Execute) {
         let _ = writeln!(out, "# administrator command: {};", name(it.command));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_at_the_end_is_seen() {
+        assert!(may_end_in_a_comment(b"SELECT 1 -- one"));
+        assert!(may_end_in_a_comment(b"SELECT 1\n# one"));
+        assert!(!may_end_in_a_comment(b"-- one\nSELECT 1"));
+        assert!(!may_end_in_a_comment(b""));
     }
 }
