@@ -7,7 +7,7 @@ use std::process::Command;
 /// Runs `top` on a terminal of its own, does what `$3` says as soon as the first frame is there, and reports how it
 /// ended: what the modes and the screen are then.
 const ON_A_TERMINAL: &str = r#"
-import os, pty, select, signal, struct, sys, fcntl, termios, time
+import os, pty, re, select, signal, struct, sys, fcntl, termios, time
 program, socket, deed = sys.argv[1:4]
 pid, fd = pty.fork()
 if pid == 0:
@@ -38,7 +38,7 @@ def until(words):
                 break
 def state(child):
     return open(f"/proc/{child}/stat").read().rsplit(")", 1)[1].split()[0]
-until(lambda seen: b"evenkeel top" in seen and b"dirty%" in seen and seen.count(b"\x1b[J") > 2)
+until(lambda seen: re.search(rb"child \d+\s", seen) and b"evenkeel top" in seen and b"dirty%" in seen and seen.count(b"\x1b[J") > 2)
 child = int(seen.split(b"child ")[1].split()[0])
 assert termios.tcgetattr(fd)[3] & termios.ECHO == 0
 at = len(seen)
@@ -62,7 +62,7 @@ elif deed == "interrupt":
     os.write(fd, b"\x03")
 else:
     os.kill(child, int(deed))
-until(lambda seen: b"ended " in seen)
+until(lambda seen: re.search(rb"ended -?\d+\s", seen))
 after = termios.tcgetattr(fd)
 assert after == before, (before, after)
 # The next command of a shell is on the screen as it was.
