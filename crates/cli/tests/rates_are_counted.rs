@@ -164,20 +164,8 @@ fn a_frozen_server_delays_nobody_and_its_statements_are_not_lost() {
     view.end();
 }
 
-/// Runs `qps` to its end, and returns exit code, standard output and standard error.
 fn run(args: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(PROGRAM);
-    let output = command
-        .args(["qps", "--no-defaults"])
-        .args(args)
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        output.status.code(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    watched::run("qps", args)
 }
 
 #[test]

@@ -5,8 +5,7 @@ mod watched;
 use evenkeel_testkit::By;
 use evenkeel_testkit::servers::{TestServer, mariadb_10_11, mysql_8_0_15, mysql_9};
 use serde_json::Value;
-use std::process::Command;
-use watched::{PROGRAM, View, Watched, is, is_counted};
+use watched::{View, Watched, is, is_counted};
 
 /// Runs a known number of statements of one class, and returns how many of it and of all were seen.
 fn counted(server: &TestServer) {
@@ -105,20 +104,8 @@ fn replicas_say_how_far_behind_they_are_and_which_have_stopped() {
     view.end();
 }
 
-/// Runs `top` to its end, and returns exit code, standard output and standard error.
 fn run(args: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(PROGRAM);
-    let output = command
-        .args(["top", "--no-defaults"])
-        .args(args)
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        output.status.code(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    watched::run("top", args)
 }
 
 #[test]

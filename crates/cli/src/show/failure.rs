@@ -58,6 +58,14 @@ mod tests {
     }
 
     #[test]
+    fn words_of_a_server_drive_no_terminal() {
+        let error = Error::failed("Access \u{1b}]0;owned\u{7} denied\nfor you").hint("a\u{9b}2Jb");
+        let shown = text(&error);
+        assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{shown:?}");
+        assert!(shown.contains("denied\nfor you"), "{shown:?}");
+    }
+
+    #[test]
     fn people_read_message_cause_and_hint() {
         let seen = "evenkeel: the repository is locked: pid 7\nhint: wait for it\n";
         assert_eq!(text(&busy()), seen);

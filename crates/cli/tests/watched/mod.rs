@@ -127,3 +127,19 @@ pub(crate) fn is_counted(server: &Value) -> bool {
     );
     state == "up"
 }
+
+/// Runs a verb to its end, and returns exit code, standard output and standard error.
+pub(crate) fn run(verb: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(PROGRAM);
+    let output = command
+        .args([verb, "--no-defaults"])
+        .args(args)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}

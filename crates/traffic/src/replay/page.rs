@@ -1,6 +1,6 @@
 //! A replay as a page: what ran, how outcomes differ, and how long each class took, then and now.
 
-use super::{Differences, Example, Outcome, Plan};
+use super::{Difference, Differences, Example, Outcome, Plan};
 use crate::digest::{Change, Changed, Class, changed_part, label, short};
 use crate::named_error;
 use evenkeel_op::units;
@@ -250,15 +250,22 @@ pub fn came_to(error: Option<u16>, rows: Option<u64>, affected: Option<u64>) -> 
 
 fn differences(all: &Differences) -> Part {
     let mut table = PageTable::new(&["what", "example", "captured", "replayed", "count"]);
-    for (difference, count, example) in all.all() {
-        let of = |text: fn(&Example) -> String| Cell::text(example.map_or(String::new(), text));
-        table.row(vec![
-            Cell::text(difference.says()),
-            of(|example| short(&example.sql)),
-            of(|example| came_to(example.before.0, example.before.1, example.before.2)),
-            of(|example| came_to(example.now.0, Some(example.now.1), Some(example.now.2))),
-            Cell::number(count as f64, 0),
-        ]);
+    for one in all.all() {
+        table.row(Vec::from(difference(one)));
     }
     Part::Table(table)
+}
+
+/// Returns the cells about a difference: what, an example, what it came to before and now, how often.
+pub(super) fn difference(
+    (difference, count, example): (Difference, u64, Option<&Example>),
+) -> [Cell; 5] {
+    let of = |text: fn(&Example) -> String| Cell::text(example.map_or(String::new(), text));
+    [
+        Cell::text(difference.says()),
+        of(|example| short(&example.sql)),
+        of(|example| came_to(example.before.0, example.before.1, example.before.2)),
+        of(|example| came_to(example.now.0, Some(example.now.1), Some(example.now.2))),
+        Cell::number(count as f64, 0),
+    ]
 }

@@ -467,6 +467,18 @@ mod tests {
     }
 
     #[test]
+    fn nothing_passes_before_tls_that_must_be_there() {
+        let mut opening = opening(SslMode::Required);
+        let behind = [greeting(0xff), packet(1, b"\xfemysql_clear_password\0")].concat();
+        let steps = opening.server_says(&behind);
+        assert!(matches!(&steps[..], [Step::Refuse(_)]), "{steps:?}");
+        let mut opening = self::opening(SslMode::Required);
+        opening.server_says(&greeting(0xff));
+        let steps = opening.server_says(&packet(1, b"\xfemysql_clear_password\0"));
+        assert!(matches!(&steps[..], [Step::Refuse(_)]), "{steps:?}");
+    }
+
+    #[test]
     fn a_server_that_refuses_is_heard() {
         let mut opening = opening(SslMode::Required);
         let refused = packet(0, b"\xff\x10\x04Too many connections");

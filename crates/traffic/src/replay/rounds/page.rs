@@ -1,6 +1,7 @@
 //! Rounds as a page: what differs, how long each class took with either variant, and the runs one by one.
 
-use super::super::{Example, Plan, came_to};
+use super::super::Plan;
+use super::super::page::difference;
 use super::{ClassRuns, Rounds, letter};
 use crate::digest::{label, short};
 use evenkeel_report::compare::p_value;
@@ -251,16 +252,9 @@ pub fn span((least, most): (u64, u64)) -> String {
 fn differences(rounds: &Rounds) -> Part {
     let mut table = PageTable::new(&["", "what", "example", "captured", "replayed", "count"]);
     for (variant, all) in rounds.total.differences.iter().enumerate() {
-        for (difference, count, example) in all.all() {
-            let of = |text: fn(&Example) -> String| Cell::text(example.map_or(String::new(), text));
-            table.row(vec![
-                Cell::text(letter(variant)),
-                Cell::text(difference.says()),
-                of(|example| short(&example.sql)),
-                of(|example| came_to(example.before.0, example.before.1, example.before.2)),
-                of(|example| came_to(example.now.0, Some(example.now.1), Some(example.now.2))),
-                Cell::number(count as f64, 0),
-            ]);
+        for one in all.all() {
+            let cells = std::iter::once(Cell::text(letter(variant)));
+            table.row(cells.chain(difference(one)).collect::<Vec<_>>());
         }
     }
     Part::Table(table)
