@@ -2,6 +2,7 @@
 
 use super::gate::Gates;
 use super::plan::{Plan, Session};
+use super::spool::Window;
 use super::step::{Step, What};
 use super::tally::{Outcome, Tally};
 use evenkeel_op::progress::Unit;
@@ -222,7 +223,7 @@ impl Stage<'_> {
     fn steps(&self, number: u32, done: &mut u64) -> Result<()> {
         let session = &self.plan.sessions[number as usize];
         let mut connection = self.open()?;
-        let (mut step, mut buffer) = (Step::default(), Vec::new());
+        let (mut step, mut window) = (Step::default(), Window::default());
         let mut prepared = Prepared::new();
         let mut next = Some(session.first);
         let (mut untold, mut steps) = (0, 0);
@@ -231,7 +232,7 @@ impl Stage<'_> {
                 self.tell(untold);
                 return Err(Error::new(ErrorKind::Interrupted, "stopped"));
             }
-            next = self.plan.steps.read(place, &mut step, &mut buffer)?;
+            next = self.plan.steps.read(place, &mut step, &mut window)?;
             if step.what == What::Quit {
                 break;
             }

@@ -16,6 +16,10 @@ use std::path::Path;
 const PIECE: usize = 1 << 20;
 /// Bytes that are read at once: more than most steps have.
 const AHEAD: usize = 1 << 10;
+/// Bytes that are read at once where a session's steps lie close together: a call for each costs more than the bytes.
+const AHEAD_OF_MANY: usize = 16 << 10;
+/// What is close.
+const NEAR: u64 = AHEAD_OF_MANY as u64 / 8;
 /// next 8, when 8, class 4, number of steps waited for 4, text 4, what 1, transaction 1, then what it did:
 /// known 1, failed with 2, time 8, rows 8, changed 8, checksums 16, what to expect of rows 1,
 /// prepared statement 4, values 4.
@@ -135,6 +139,25 @@ impl Spool {
     }
 }
 
+/// A part of the file, for one reader to keep from step to step.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    bytes: Vec<u8>,
+    /// Where it begins in the file.
+    from: StepOffset,
+    /// The step that was read last.
+    last: StepOffset,
+}
+
+impl Window {
+    /// Returns the bytes from `place` on, as many as there are.
+    fn at(&self, place: StepOffset) -> &[u8] {
+        let skip = place.checked_sub(self.from);
+        let skip = skip.and_then(|skip| usize::try_from(skip).ok());
+        skip.and_then(|skip| self.bytes.get(skip..)).unwrap_or(&[])
+    }
+}
+
 /// Steps that can be read, by several threads at a time.
 #[derive(Debug)]
 pub(super) struct Spooled {
@@ -142,28 +165,44 @@ pub(super) struct Spooled {
 }
 
 impl Spooled {
-    /// Reads a step into `step`, and returns where its session's next one lies. `buffer` is for the caller to keep.
+    /// Has at least `count` bytes from `place` on in the window.
     ///
     /// Errors: `Failed` where the file cannot be read.
-    pub(super) fn read(
-        &self,
-        place: StepOffset,
-        step: &mut Step,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Option<StepOffset>> {
+    fn fill(&self, window: &mut Window, place: StepOffset, count: usize) -> Result<()> {
+        if window.at(place).len() >= count {
+            return Ok(());
+        }
         let failed =
             |error| Error::failed("failed to read the statements' temporary file").because(error);
-        buffer.resize(AHEAD, 0);
+        let is_near = place.saturating_sub(window.last) < NEAR;
+        let ahead = if is_near { AHEAD_OF_MANY } else { AHEAD };
+        window.bytes.resize(ahead.max(count), 0);
+        window.from = place;
         let mut have = 0;
-        while have < HEAD {
-            match self.file.read_at(&mut buffer[have..], place + have as u64) {
+        while have < count {
+            let rest = &mut window.bytes[have..];
+            match self.file.read_at(rest, place + have as u64) {
                 Ok(0) => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
                 Ok(bytes) => have += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(error)),
             }
         }
-        let mut head = Fields(&buffer[..HEAD]);
+        window.bytes.truncate(have);
+        Ok(())
+    }
+
+    /// Reads a step into `step`, and returns where its session's next one lies. `window` is for the caller to keep.
+    ///
+    /// Errors: `Failed` where the file cannot be read.
+    pub(super) fn read(
+        &self,
+        place: StepOffset,
+        step: &mut Step,
+        window: &mut Window,
+    ) -> Result<Option<StepOffset>> {
+        self.fill(window, place, HEAD)?;
+        let mut head = Fields(&window.at(place)[..HEAD]);
         let next = u64::from_le_bytes(head.take());
         step.at_ns = i64::from_le_bytes(head.take());
         step.class = u32::from_le_bytes(head.take());
@@ -192,13 +231,9 @@ impl Spooled {
         let values = u32::from_le_bytes(head.take()) as usize;
         step.did.is_error_known = bits >> 7 & 1 == 1;
         let whole = HEAD + waits * WAIT + text + values;
-        if whole > have {
-            buffer.resize(whole, 0);
-            let file = &self.file;
-            file.read_exact_at(&mut buffer[have..], place + have as u64)
-                .map_err(failed)?;
-        }
-        let (waited, rest) = buffer[HEAD..whole].split_at(waits * WAIT);
+        self.fill(window, place, whole)?;
+        window.last = place;
+        let (waited, rest) = window.at(place)[HEAD..whole].split_at(waits * WAIT);
         let (text, values) = rest.split_at(text);
         step.after.clear();
         step.after.extend(waited.chunks_exact(WAIT).map(|wait| {

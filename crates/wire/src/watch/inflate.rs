@@ -8,6 +8,8 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 pub(super) const HEADER: usize = 7;
 /// What is inflated at a time.
 const STEP: usize = 16 << 10;
+/// Most packets hold less than this.
+const SMALL: usize = 1 << 10;
 /// The window that a zstd frame may ask for, as a power of two: a packet has at most 16 MiB.
 const WINDOW: u32 = 24;
 
@@ -29,7 +31,10 @@ enum Engine {
 /// Takes one direction's compressed packets apart.
 pub(super) struct Inflate {
     method: Method,
+    /// Kept from packet to packet: a new one costs more than most packets.
     engine: Engine,
+    /// The engine has seen nothing of this packet.
+    is_fresh: bool,
     header: [u8; HEADER],
     have: usize,
     left: usize,
@@ -58,6 +63,7 @@ impl Inflate {
         Self {
             method,
             engine: Engine::None,
+            is_fresh: false,
             header: [0; HEADER],
             have: 0,
             left: 0,
@@ -87,7 +93,7 @@ impl Inflate {
                     self.plain_left =
                         usize::from(p0) | usize::from(p1) << 8 | usize::from(p2) << 16;
                     self.is_plain = self.plain_left == 0;
-                    self.engine = Engine::None;
+                    self.is_fresh = true;
                     if self.left == 0 {
                         self.have = 0;
                     }
@@ -110,10 +116,10 @@ impl Inflate {
         true
     }
 
-    /// Chooses the engine by the packet's first byte, where that is not known.
-    fn engine(&mut self, first: u8) -> bool {
-        if !matches!(self.engine, Engine::None) {
-            return true;
+    /// Readies the engine for a packet; its first byte tells which one, where that is not known.
+    fn ready(&mut self, first: u8) -> bool {
+        if !std::mem::take(&mut self.is_fresh) {
+            return !matches!(self.engine, Engine::None);
         }
         if self.method == Method::Unknown {
             self.method = if first == 0x28 {
@@ -122,8 +128,10 @@ impl Inflate {
                 Method::Zlib
             };
         }
-        self.engine = match self.method {
-            Method::Zstd => {
+        match (&mut self.engine, self.method) {
+            (Engine::Zlib(engine), _) => engine.reset(true),
+            (Engine::Zstd(engine), _) => return engine.reinit().is_ok(),
+            (Engine::None, Method::Zstd) => {
                 let Ok(mut decoder) = Decoder::new() else {
                     return false;
                 };
@@ -131,26 +139,32 @@ impl Inflate {
                 if decoder.set_parameter(limit).is_err() {
                     return false;
                 }
-                Engine::Zstd(Box::new(decoder))
+                self.engine = Engine::Zstd(Box::new(decoder));
             }
-            _ => Engine::Zlib(Decompress::new(true)),
-        };
+            (Engine::None, _) => self.engine = Engine::Zlib(Decompress::new(true)),
+        }
         true
     }
 
     fn inflate(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> bool {
-        if !self.engine(bytes[0]) {
+        if !self.ready(bytes[0]) {
             return false;
         }
-        let mut out = [0; STEP];
+        let (mut small, mut large);
+        let out: &mut [u8] = if self.plain_left <= SMALL {
+            small = [0; SMALL];
+            &mut small
+        } else {
+            large = [0; STEP];
+            &mut large
+        };
         let mut rest = bytes;
         loop {
             let (read, written, is_end) = match &mut self.engine {
                 Engine::None => return false,
                 Engine::Zlib(engine) => {
                     let before = (engine.total_in(), engine.total_out());
-                    let Ok(status) = engine.decompress(rest, &mut out, FlushDecompress::None)
-                    else {
+                    let Ok(status) = engine.decompress(rest, out, FlushDecompress::None) else {
                         return false;
                     };
                     (
@@ -161,7 +175,7 @@ impl Inflate {
                 }
                 Engine::Zstd(engine) => {
                     let mut from = InBuffer::around(rest);
-                    let mut to = OutBuffer::around(&mut out[..]);
+                    let mut to = OutBuffer::around(&mut *out);
                     let Ok(hint) = engine.run(&mut from, &mut to) else {
                         return false;
                     };
@@ -175,7 +189,7 @@ impl Inflate {
             self.plain_left = left;
             each(&out[..written]);
             rest = &rest[read..];
-            if is_end || (rest.is_empty() && written < STEP) || (read == 0 && written == 0) {
+            if is_end || (rest.is_empty() && written < out.len()) || (read == 0 && written == 0) {
                 return true;
             }
         }

@@ -7,7 +7,7 @@ use super::only_reads::only_reads_in_any_mode;
 use super::order::{self, At, Doing, Order, Sees, There};
 use super::returns::{self, Returns};
 use super::sorted::Sorted;
-use super::spool::{Spool, Spooled, StepOffset};
+use super::spool::{Spool, Spooled, StepOffset, Window};
 use super::step::{Did, Step, What};
 use crate::digest::fingerprint::{Mode, Rules};
 use crate::digest::{self, Digest, Summary};
@@ -687,11 +687,11 @@ impl Plan {
     }
 
     fn all_of(&self, session: usize) -> Result<impl Iterator<Item = Step>> {
-        let (mut all, mut buffer) = (Vec::new(), Vec::new());
+        let (mut all, mut window) = (Vec::new(), Window::default());
         let mut next = self.sessions.get(session).map(|session| session.first);
         while let Some(place) = next {
             let mut step = Step::default();
-            next = self.steps.read(place, &mut step, &mut buffer)?;
+            next = self.steps.read(place, &mut step, &mut window)?;
             all.push(step);
         }
         Ok(all.into_iter())
