@@ -7,6 +7,17 @@ const HIDDEN: &[u8] = b"'***'";
 
 /// A password stands only in a statement with one of these.
 const WORDS: [&[u8]; 4] = [b"identified", b"passw", b"secret", b"sst_auth"];
+/// Which bytes one of them begins with.
+const STARTS: [bool; 256] = {
+    let mut starts = [false; 256];
+    let mut at = 0;
+    while at < WORDS.len() {
+        starts[WORDS[at][0] as usize] = true;
+        starts[WORDS[at][0].to_ascii_uppercase() as usize] = true;
+        at += 1;
+    }
+    starts
+};
 /// What names end in whose values are passwords.
 const NAMES: [&[u8]; 5] = [
     b"password",
@@ -41,24 +52,20 @@ pub(super) fn redacted(sql: &[u8], mode: Mode) -> Option<Vec<u8>> {
 
 /// Returns whether any word is in it that a password follows.
 fn is_suspect(sql: &[u8]) -> bool {
-    WORDS.iter().any(|word| contains(sql, word))
+    contains(sql, &WORDS)
 }
 
-/// Returns whether a word is in it, in letters of either case.
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    let Some(last) = text.len().checked_sub(word.len()) else {
-        return false;
-    };
-    let (low, high) = (word[0], word[0].to_ascii_uppercase());
-    let mut at = 0;
-    while at <= last {
-        let first = text[at];
-        if (first == low || first == high) && text[at..at + word.len()].eq_ignore_ascii_case(word) {
-            return true;
-        }
-        at += 1;
-    }
-    false
+/// Returns whether one of `words`, which are of [`WORDS`], is in it, in letters of either case.
+fn contains(text: &[u8], words: &[&[u8]]) -> bool {
+    let mut starts = text.iter().enumerate();
+    starts.any(|(at, first)| {
+        // One look at most bytes: this runs for every statement.
+        STARTS[usize::from(*first)]
+            && words.iter().any(|word| {
+                let there = text.get(at..at + word.len());
+                there.is_some_and(|there| there.eq_ignore_ascii_case(word))
+            })
+    })
 }
 
 /// What was read so far.
@@ -137,7 +144,7 @@ fn is_dynamic(text: &[u8]) -> bool {
     let has_value = inner
         .iter()
         .any(|byte| matches!(byte, b'\'' | b'"' | b'=' | b'('));
-    contains(text, b"identified") || has_value && is_suspect(text)
+    contains(text, &WORDS[..1]) || has_value && is_suspect(text)
 }
 
 #[cfg(test)]
