@@ -104,3 +104,96 @@ fn length(into: &mut Vec<u8>, number: u64) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_wire::watch::Inside;
+    use proptest::prelude::*;
+
+    /// Where the values would be in the server's memory.
+    const BEGIN: u64 = 0x7f00_0000_1000;
+
+    /// Lays out parameters as the server has them: a number, a text or NULL each.
+    fn laid_out(stride: usize, all: &[Option<Result<i32, String>>]) -> (Vec<u8>, Vec<u8>) {
+        let (mut array, mut values) = (Vec::new(), Vec::new());
+        for one in all {
+            let mut parameter = vec![0_u8; stride];
+            let mut put = |at: usize, value: u64| {
+                parameter[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+            };
+            let at = BEGIN + values.len() as u64;
+            match one {
+                None => put(0, 1 | 253 << 32),
+                Some(Ok(number)) => {
+                    put(0, 3 << 32);
+                    put(16, at);
+                    put(24, 4);
+                    values.extend_from_slice(&number.to_le_bytes());
+                }
+                Some(Err(text)) => {
+                    put(0, 253 << 32);
+                    put(16, at);
+                    put(24, text.len() as u64);
+                    values.extend_from_slice(text.as_bytes());
+                }
+            }
+            array.extend_from_slice(&parameter);
+        }
+        (array, values)
+    }
+
+    proptest! {
+        #[test]
+        fn parameters_are_as_they_were_sent(
+            all in prop::collection::vec(prop::option::of(prop::result::maybe_err(any::<i32>(), "[a-z]{0,300}")), 1..40),
+            stride in prop::sample::select(vec![32_usize, 48]),
+        ) {
+            let (array, values) = laid_out(stride, &all);
+            let parameters = Parameters {
+                statement: 7,
+                count: all.len() as u64,
+                stride: stride as u64,
+                parameters: &array,
+                begin: BEGIN,
+                values: &values,
+            };
+            let mut session = Inside::new(1 << 20);
+            let marks = vec!["?"; all.len()].join(", ");
+            let sql = format!("SELECT {marks}");
+            session.prepare(7, sql.as_bytes(), sql.len() as u64);
+            let (mut packet, mut text) = (Vec::new(), Vec::new());
+            prop_assert!(parameters.packet(&parameters.types(), &mut packet));
+            let execution = session.execute(&packet, &mut text);
+            prop_assert!(!execution.is_unseen);
+            let expected: Vec<String> = all.iter().map(|one| match one {
+                None => "NULL".to_owned(),
+                Some(Ok(number)) => number.to_string(),
+                Some(Err(text)) => format!("'{text}'"),
+            }).collect();
+            prop_assert_eq!(String::from_utf8(text).unwrap(), format!("SELECT {}", expected.join(", ")));
+        }
+
+        #[test]
+        fn anything_may_come(
+            array in prop::collection::vec(any::<u8>(), 0..200),
+            values in prop::collection::vec(any::<u8>(), 0..50),
+            numbers in any::<[u64; 3]>(),
+            stride in 0_u64..60,
+        ) {
+            let [begin, count, few] = numbers;
+            for count in [count, few % 5] {
+                let parameters = Parameters {
+                    statement: 1,
+                    count,
+                    stride,
+                    parameters: &array,
+                    begin,
+                    values: &values,
+                };
+                let mut into = Vec::new();
+                parameters.packet(&parameters.types(), &mut into);
+            }
+        }
+    }
+}

@@ -104,3 +104,24 @@ impl<'a> Record<'a> {
         Some([name(0)?, name(1)?, name(2)?, name(3)?, name(4)?])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn anything_may_come(bytes in prop::collection::vec(any::<u8>(), 0..1500), kind in 0_u8..14, size in 0_u32..1500) {
+            let mut bytes = bytes;
+            if bytes.len() > HEAD {
+                bytes[48] = kind;
+                bytes[44..48].copy_from_slice(&size.to_ne_bytes());
+            }
+            if let Some(record) = Record::read(&bytes) {
+                prop_assert_eq!(record.data.len(), size as usize);
+                record.names();
+            }
+        }
+    }
+}
