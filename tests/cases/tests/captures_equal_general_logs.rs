@@ -419,19 +419,38 @@ fn capture<T>(
     (tap.statements(), answer, result)
 }
 
-fn case(server: &TestServer, how: &str, through: Through) {
-    let scratch = Scratch::new();
-    let datadir = scratch.path().join("data");
+/// Starts a server with a general log; with TLS, where that is not in the way of a capture.
+fn start(server: &TestServer, scratch: &Scratch, datadir: &Path, has_certificate: bool) -> Running {
     let mut args: Vec<String> = LOGGED.map(str::to_owned).to_vec();
-    if through == Through::Server && how.is_empty() {
-        // MySQL makes its own.
+    if has_certificate {
         make_certificate(scratch.path());
         for (option, file) in [("cert", "cert.pem"), ("key", "key.pem")] {
             args.push(format!("--ssl-{option}={}", scratch.join(file).display()));
         }
     }
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let running = server.run(&server.prepare(&datadir, &args).with_networking());
+    server.run(&server.prepare(datadir, &args).with_networking())
+}
+
+/// Compares what was captured with the log, session by session.
+fn compare(server: &TestServer, seen: &Sessions, expected: &Sessions) {
+    assert!(expected.len() >= 8, "{}: {expected:?}", server.name);
+    let ids = |of: &Sessions| of.keys().copied().collect::<Vec<_>>();
+    assert_eq!(ids(seen), ids(expected), "{}", server.name);
+    for (session, statements) in expected {
+        for (one, other) in seen[session].iter().zip(statements) {
+            assert_eq!(one, other, "{} session {session}", server.name);
+        }
+        assert_eq!(seen[session].len(), statements.len(), "{}", server.name);
+    }
+}
+
+fn case(server: &TestServer, how: &str, through: Through) {
+    let scratch = Scratch::new();
+    let datadir = scratch.path().join("data");
+    // MySQL makes its own certificate.
+    let has_certificate = through == Through::Server && how.is_empty();
+    let running = start(server, &scratch, &datadir, has_certificate);
     make_account(&running, USERS[0], how);
     // Those of MySQL 5.7 know only the older methods.
     let knows_newer = !how.is_empty() && server.id != "mysql-5.7.22";
@@ -476,15 +495,7 @@ fn case(server: &TestServer, how: &str, through: Through) {
     if through == Through::Server {
         (seen, expected) = (without_numbers(seen), without_numbers(expected));
     }
-    assert!(expected.len() >= 8, "{}: {expected:?}", server.name);
-    let ids = |of: &Sessions| of.keys().copied().collect::<Vec<_>>();
-    assert_eq!(ids(&seen), ids(&expected), "{}", server.name);
-    for (session, statements) in &expected {
-        for (one, other) in seen[session].iter().zip(statements) {
-            assert_eq!(one, other, "{} session {session}", server.name);
-        }
-        assert_eq!(seen[session].len(), statements.len(), "{}", server.name);
-    }
+    compare(server, &seen, &expected);
     for (span, counted) in &windows {
         assert_eq!(&shown_between(&documents, span), counted, "{}", server.name);
         assert!(counted[2] > 1000);

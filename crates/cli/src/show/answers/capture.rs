@@ -156,7 +156,7 @@ pub fn not_seen(coverage: &Coverage, is_cut: bool, damage: Option<&Error>) -> Ve
         (
             coverage.commands_lost,
             format!(
-                "{} lost for want of memory (--ring)",
+                "{} lost for lack of memory (--ring)",
                 units::count(coverage.commands_lost, "statement")
             ),
         ),

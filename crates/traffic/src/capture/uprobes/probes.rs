@@ -1,7 +1,7 @@
 //! The programs in the kernel: loaded, put where the server's functions begin, and gone with this process.
 
 use super::record::Record;
-use super::symbols::{Place, Symbols};
+use super::symbols::{ProbeLocation, Symbols};
 use aya::maps::{Array, MapData, RingBuf};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeScope};
 use aya::programs::{ProgramError, UProbe};
@@ -23,7 +23,7 @@ pub(super) struct Probes {
     lost: Array<MapData, u64>,
     program: File,
     pid: NonZeroU32,
-    log: Option<Place>,
+    log: Option<ProbeLocation>,
 }
 
 impl fmt::Debug for Probes {
@@ -81,7 +81,7 @@ impl Probes {
         Ok(probes)
     }
 
-    fn watch(&mut self, place: Place) -> Result<()> {
+    fn watch(&mut self, place: ProbeLocation) -> Result<()> {
         let program = self.programs.program_mut(place.program);
         let program: Option<&mut UProbe> = program.and_then(|it| it.try_into().ok());
         let program =

@@ -66,7 +66,7 @@ const HAS_NAMES: &str = "_ZN26mysql_query_attributes_imp6create";
 
 /// A function to watch: what runs there, and where it begins in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ProbeLocation {
     pub(super) program: &'static str,
     pub(super) offset: u64,
 }
@@ -75,9 +75,9 @@ pub(super) struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Symbols {
     /// In the order in which they should be watched.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ProbeLocation>,
     /// What shows the text of executions.
-    pub(super) log: Option<Place>,
+    pub(super) log: Option<ProbeLocation>,
     /// Commands come as they were sent.
     pub(super) has_packets: bool,
     /// The number of a statement shows when it is prepared.
@@ -119,11 +119,11 @@ impl Symbols {
                 wanted
                     .programs
                     .iter()
-                    .map(move |program| Place { program, offset }),
+                    .map(move |program| ProbeLocation { program, offset }),
             )
         });
-        let places: Vec<Place> = places.flatten().collect();
-        let log = find(log.symbol).map(|offset| Place {
+        let places: Vec<ProbeLocation> = places.flatten().collect();
+        let log = find(log.symbol).map(|offset| ProbeLocation {
             program: log.programs[0],
             offset,
         });
