@@ -20,6 +20,9 @@ INSTALL := cargo install --locked --config profile.release.opt-level=1
 # More arguments for the programs run: make demo ARGS=--json, make test ARGS='-p evenkeel-op'.
 ARGS ?=
 
+# `capture --uprobes` is built if clang is there.
+UPROBES := $(if $(shell command -v $${CLANG:-clang} 2>/dev/null),--features evenkeel-cli/uprobes)
+
 # Where `make install` puts things, and what stands in front of that while it does.
 export PREFIX ?= /usr/local
 export DESTDIR ?=
@@ -40,7 +43,7 @@ setup-bench:
 	testkit/setup bench
 
 build: ## Build the program, and beside it the library that `evenkeel plugin install` puts into servers.
-	cargo build --release --locked --package evenkeel-cli --package evenkeel-plugin-url --package evenkeel-pages
+	cargo build --release --locked --package evenkeel-cli --package evenkeel-plugin-url --package evenkeel-pages $(UPROBES)
 
 install: ## Put what `make build` built below PREFIX (/usr/local): program, man pages, completions, units.
 	dist/install "$$CARGO_TARGET_DIR/release"

@@ -99,6 +99,10 @@ pub struct Coverage {
     pub packets: u64,
     /// Packets that the kernel could not keep.
     pub packets_dropped: u64,
+    /// Statements that the kernel had no room for.
+    pub commands_lost: u64,
+    /// What else the kernel had no room for: ends of statements, parts of texts.
+    pub events_lost: u64,
     /// Bytes of streams that never came.
     pub bytes_missing: u64,
     /// Connections whose text was hidden by TLS.

@@ -63,6 +63,7 @@ fn capture() {
     );
     page.run("evenkeel capture --tap :3307");
     page.run("evenkeel capture --tap 0.0.0.0");
+    page.run("evenkeel capture --uprobes");
     page.end();
 }
 

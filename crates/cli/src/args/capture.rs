@@ -16,6 +16,8 @@ Examples:
   evenkeel capture --tap :3307 --to 127.0.0.1:3306                Clients connect to port 3307 of this host
   evenkeel capture --tap /run/evenkeel/tap.sock --to /run/mysqld/mysqld.sock
   evenkeel capture --tap 0.0.0.0:3307 --to db1 --tap-cert tap.pem --tap-key tap-key.pem
+  evenkeel capture --uprobes                                      What the server of this host runs, also by TLS
+  evenkeel capture --uprobes --datadir /srv/shop/data --for 10s   One of several servers
 
 Prepared statements are shown with their values. If a statement was prepared before the capture started, its
 text is unknown, and it is shown as stmt#NUMBER. Passwords in statements are replaced by '***'. TLS hides
@@ -30,10 +32,15 @@ only; to accept clients of the network, type 0.0.0.0:PORT. If statements come fa
 they are dropped from the capture and counted, never from the traffic. At Ctrl-C, connections are closed once
 they are idle.
 
-Exit code 3: packets or bytes are missing, a statement's text or a connection was hidden, or the
-capture is cut off or damaged. Exit code 14: --interface needs root or CAP_NET_RAW.";
+--uprobes has the kernel read each command of a running server where the server dispatches it: also those by
+TLS, compression or Unix socket. Rows, errors and the time to the first byte are not known; accounts, schemas
+and numbers of connections only of those that began after the capture. It needs Linux 5.8, root (or CAP_BPF,
+CAP_PERFMON and CAP_SYS_PTRACE), and a server whose program kept its dynamic symbols, as packages do.
 
-/// Show the statements that clients send, from captured packets or relayed connections.
+Exit code 3: packets or bytes are missing, a statement's text or a connection was hidden, or the
+capture is cut off or damaged. Exit code 14: --interface needs root or CAP_NET_RAW, --uprobes needs root.";
+
+/// Show the statements that clients send, from captured packets, relayed connections or the server's process.
 #[derive(Args, Debug)]
 #[command(after_help = CAPTURE, group = ArgGroup::new("source").required(true))]
 pub struct Capture {
@@ -83,15 +90,31 @@ pub struct Capture {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = super::span, requires = "tap",
           help_heading = "Tap")]
     pub drain: Duration,
-    /// With --interface or --tap: stop after this time [default: at Ctrl-C].
+    /// Watch a server's process on this host, as root: the one that runs, or the one named below.
+    #[arg(long, group = "source")]
+    pub uprobes: bool,
+    /// With --uprobes: the server's process.
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..), requires = "uprobes",
+          help_heading = "Uprobes")]
+    pub pid: Option<i32>,
+    /// With --uprobes: the server that runs on this data directory.
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "uprobes",
+        conflicts_with = "pid",
+        help_heading = "Uprobes"
+    )]
+    pub datadir: Option<PathBuf>,
+    /// With --interface, --tap or --uprobes: stop after this time [default: at Ctrl-C].
     #[arg(long = "for", value_name = "TIME", value_parser = super::span, conflicts_with = "pcap")]
     pub span: Option<Duration>,
-    /// With --interface or --tap: memory for what waits to be decoded [default: 64M, less on small hosts].
+    /// With --interface, --tap or --uprobes: memory for what waits to be decoded [default: 64M, less on small hosts].
     #[arg(long, value_name = "SIZE", value_parser = super::size, conflicts_with = "pcap")]
     pub ring: Option<u64>,
     /// The port that the server listens on; repeat for several.
     #[arg(long, value_name = "PORT", default_value = "3306",
-          value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "tap")]
+          value_parser = clap::value_parser!(u16).range(1..), conflicts_with_all = ["tap", "uprobes"])]
     pub port: Vec<u16>,
     /// The output format [default: line; with --json: json].
     #[arg(long, value_name = "FORMAT")]

@@ -1,6 +1,6 @@
 //! Paths that mean something only to a server that runs, and the test in `tests/cases/` that has one.
 
-pub(crate) const PATHS: [(&str, &str); 28] = [
+pub(crate) const PATHS: [(&str, &str); 29] = [
     ("backup --engine-tool", "relative_paths_mean_the_same"),
     ("backup --snapshot-dir", "relative_paths_mean_the_same"),
     ("bench cache --memcached", "small_benches_run"),
@@ -10,6 +10,7 @@ pub(crate) const PATHS: [(&str, &str); 28] = [
     ("bench showdown --report", "showdowns_are_fair"),
     ("bench showdown --work", "showdowns_are_fair"),
     ("binlog extract into", "relative_paths_mean_the_same"),
+    ("capture --datadir", "servers_are_watched_from_within"),
     ("check --keep-damaged", "checks_heal_what_is_proven"),
     ("doctor --snapshot-dir", "relative_paths_mean_the_same"),
     ("doctor repository", "relative_paths_mean_the_same"),

@@ -65,8 +65,9 @@ pub(super) fn server_process(
     Ok(pid)
 }
 
-/// Returns the process of a server that runs on `datadir`, if there is one here.
-pub(super) fn process_in(datadir: &Path) -> Option<i32> {
+/// Returns the process of a server that works in `datadir`, if there is one here.
+#[must_use]
+pub fn process_in(datadir: &Path) -> Option<i32> {
     let own = identity(datadir)?;
     working_in(own).into_iter().find(|pid| is_server(*pid))
 }
@@ -137,6 +138,25 @@ fn working_in(directory: Identity) -> Vec<i32> {
 pub(crate) fn is_server(pid: i32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.starts_with("mysqld") || name.starts_with("mariadbd")
+}
+
+/// Returns the processes of all servers that can be seen, those in containers among them.
+#[must_use]
+pub fn server_processes() -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    // `mysqld_safe` only starts one.
+    let is_one = |pid: &i32| is_server(*pid) && program_of(*pid).is_some();
+    let mut all: Vec<i32> = numbers.filter(is_one).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Returns what a server's process runs, unless a shell runs it.
+fn program_of(pid: i32) -> Option<PathBuf> {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let name = program.file_name()?.to_str()?;
+    (name.starts_with("mysqld") || name.starts_with("mariadbd")).then_some(program)
 }
 
 /// The process that a thread belongs to.

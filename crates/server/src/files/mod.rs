@@ -41,6 +41,7 @@ mod zone;
 pub use class::FileClass;
 pub use found::{Access, FoundFile, Root, ServerFiles};
 pub(crate) use host::{is_server, server_on};
+pub use host::{process_in, server_processes};
 pub use leave_out::SECOND_NAME;
 pub use name::{generation_name, relative_path};
 pub use settings::{CHANGE_MEANING, LISTS_THAT_CHANGE_MEANING};

@@ -1,4 +1,5 @@
-//! Statements out of packets: from files of them, from a pipe, from an interface; and out of what a relay passes on.
+//! Statements out of packets: from files of them, from a pipe, from an interface; out of what a relay passes on,
+//! and from within a server.
 //!
 //! | file | what |
 //! |---|---|
@@ -8,6 +9,7 @@
 //! | `connections` | all connections, each with its decoder |
 //! | `live/` | packets of an interface, as they go by |
 //! | `tap/` | what passes through a relay |
+//! | `uprobes/` | what a server's own functions get |
 
 mod connections;
 mod frame;
@@ -15,6 +17,7 @@ pub mod live;
 mod order;
 mod pcap;
 pub mod tap;
+pub mod uprobes;
 
 pub use connections::Options;
 pub(crate) use pcap::is_begun_by;

@@ -12,11 +12,13 @@
 //! | `reply` | the server's answers to them |
 //! | `results` | checksums of their rows |
 //! | `statements`, `values`, `sent` | prepared statements, and what their values are as SQL and in binary |
+//! | `inside` | what a session prepared, where only the server's side of it is seen |
 //! | `redact` | passwords that do not leave |
 
 pub mod command;
 mod framing;
 mod inflate;
+mod inside;
 mod login;
 mod pending;
 mod redact;
@@ -30,6 +32,7 @@ mod values;
 use crate::sums::Checksum;
 use framing::Framer;
 use inflate::Inflate;
+pub use inside::{Execution, Inside};
 use session::{Phase, Session};
 
 /// Of a server's packets as much is kept: all but rows and definitions, which are only counted, fit.

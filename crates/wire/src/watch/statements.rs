@@ -134,6 +134,11 @@ impl Statements {
         }
     }
 
+    /// Returns whether a statement was remembered.
+    pub(super) fn knows(&self, id: u32) -> bool {
+        self.known.contains_key(&self.meant(id))
+    }
+
     /// Writes the text of a statement as it was prepared.
     pub(super) fn text(&self, id: u32, limit: usize, into: &mut Vec<u8>) -> Rendered {
         let mut out = Text::new(into, limit);
@@ -278,7 +283,7 @@ pub(super) fn attributes(payload: &[u8]) -> Result<usize, Malformed> {
 }
 
 /// Returns where the placeholders of a statement are.
-fn placeholders(sql: &[u8], mode: Mode) -> Vec<u32> {
+pub(super) fn placeholders(sql: &[u8], mode: Mode) -> Vec<u32> {
     code(sql, mode)
         .filter(|token| token.is_sign(b'?'))
         .map(|token| token.start as u32)

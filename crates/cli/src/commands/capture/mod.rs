@@ -1,14 +1,16 @@
 //! `capture`.
 
 mod tap;
+mod uprobes;
 
 use super::piped;
 use crate::args::{self, CaptureFormat};
-use crate::show::answers::CaptureAnswer;
+use crate::show::answers::{CaptureAnswer, SeenBy};
 use crate::show::{Form, Statements, Ui};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_traffic::capture::live::{Live, Seen, Settings};
-use evenkeel_traffic::capture::tap::{Tally, Tap};
+use evenkeel_traffic::capture::tap::Tap;
+use evenkeel_traffic::capture::uprobes::Uprobes;
 use evenkeel_traffic::capture::{Capture, Options};
 use evenkeel_traffic::{Coverage, Filter, Source, Statement};
 use std::io::Read;
@@ -24,6 +26,7 @@ enum Packets {
     Captured(Box<Capture<Box<dyn Read + Send>>>),
     Live(Box<Live>),
     Tapped(Box<Tap>),
+    Watched(Box<Uprobes>),
 }
 
 /// Runs the command.
@@ -52,7 +55,7 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
         [shown.shown, shown.unanswered],
         packets.is_cut(),
         packets.damage(),
-        packets.tally(),
+        packets.seen_by(),
     );
     ui.answer_aside(&answer);
     let has_packets = coverage.packets > 0 || matches!(packets, Packets::Live(_));
@@ -107,20 +110,30 @@ impl Packets {
                 ui.cancel(),
             ),
             Self::Tapped(tap) => tap::read(tap, shown, ui),
+            Self::Watched(server) => server.watch(
+                &mut |seen| match seen {
+                    Seen::Statement(statement) => shown.take(statement),
+                    Seen::Pause => shown.pause(),
+                },
+                ui.cancel(),
+            ),
         }
     }
 
-    fn tally(&self) -> Option<Tally> {
+    fn seen_by(&self) -> SeenBy {
         match self {
-            Self::Tapped(tap) => Some(tap.tally()),
-            Self::Captured(_) | Self::Live(_) => None,
+            Self::Captured(_) | Self::Live(_) => SeenBy::Packets,
+            Self::Tapped(tap) => SeenBy::Tap(tap.tally()),
+            Self::Watched(server) => SeenBy::Server {
+                connections: server.connections(),
+            },
         }
     }
 
     fn is_cut(&self) -> bool {
         match self {
             Self::Captured(capture) => capture.is_cut(),
-            Self::Live(_) | Self::Tapped(_) => false,
+            Self::Live(_) | Self::Tapped(_) | Self::Watched(_) => false,
         }
     }
 
@@ -129,6 +142,7 @@ impl Packets {
             Self::Captured(capture) => capture.damage(),
             Self::Live(live) => live.damage(),
             Self::Tapped(_) => None,
+            Self::Watched(server) => server.damage(),
         }
     }
 }
@@ -140,6 +154,10 @@ fn open(args: &args::Capture, options: Options, ui: &Ui) -> Result<Packets> {
     }
     if args.ring.is_some_and(|ring| !RINGS.contains(&ring)) {
         return Err(Error::usage("--ring is out of range").hint("give from 1M to 4G"));
+    }
+    if args.uprobes {
+        let server = uprobes::open(args, &options, ui)?;
+        return Ok(Packets::Watched(Box::new(server)));
     }
     if let Some(listen) = &args.tap {
         let tap = tap::open(args, listen, &options, ui)?;

@@ -33,6 +33,8 @@ pub struct CaptureAnswer {
     pub damage: Option<String>,
     /// With --tap: its connections.
     pub tap: Option<TapAnswer>,
+    /// With --uprobes: what was seen of the server.
+    pub uprobes: Option<UprobesAnswer>,
     /// Nothing of the above is missing.
     pub complete: bool,
     #[serde(skip)]
@@ -54,6 +56,31 @@ pub struct TapAnswer {
     pub logins_failed: u64,
 }
 
+/// What was seen of a server's process.
+#[derive(Debug, Clone, Serialize)]
+pub struct UprobesAnswer {
+    /// Connections that did something.
+    pub connections: u64,
+    /// Statements that the kernel had no memory for.
+    pub statements_lost: u64,
+    /// What else it had no memory for: ends of statements, parts of texts.
+    pub events_lost: u64,
+}
+
+/// What the statements were seen by.
+#[derive(Debug, Clone, Copy)]
+pub enum SeenBy {
+    /// Packets, captured or read from a file.
+    Packets,
+    /// A tap.
+    Tap(Tally),
+    /// The server's own functions.
+    Server {
+        /// Connections that did something.
+        connections: u64,
+    },
+}
+
 impl CaptureAnswer {
     /// Puts the answer together.
     #[must_use]
@@ -62,10 +89,10 @@ impl CaptureAnswer {
         [shown, unanswered]: [u64; 2],
         cut: bool,
         damage: Option<&Error>,
-        tally: Option<Tally>,
+        seen_by: SeenBy,
     ) -> Self {
         let mut missing = not_seen(coverage, cut, damage);
-        if let Some(Tally { refused, .. }) = tally
+        if let SeenBy::Tap(Tally { refused, .. }) = seen_by
             && refused > 0
         {
             let connections = units::count(refused, "connection");
@@ -85,13 +112,24 @@ impl CaptureAnswer {
             undecodable: coverage.undecodable,
             cut,
             damage: damage.map(Error::chain),
-            tap: tally.map(|tally| TapAnswer {
-                connections: tally.connections,
-                refused: tally.refused,
-                unreachable: tally.unreachable,
-                cut_off: tally.cut_off,
-                logins_failed: tally.logins_failed,
-            }),
+            tap: match seen_by {
+                SeenBy::Tap(tally) => Some(TapAnswer {
+                    connections: tally.connections,
+                    refused: tally.refused,
+                    unreachable: tally.unreachable,
+                    cut_off: tally.cut_off,
+                    logins_failed: tally.logins_failed,
+                }),
+                _ => None,
+            },
+            uprobes: match seen_by {
+                SeenBy::Server { connections } => Some(UprobesAnswer {
+                    connections,
+                    statements_lost: coverage.commands_lost,
+                    events_lost: coverage.events_lost,
+                }),
+                _ => None,
+            },
             complete: missing.is_empty(),
             missing,
         }
@@ -113,6 +151,20 @@ pub fn not_seen(coverage: &Coverage, is_cut: bool, damage: Option<&Error>) -> Ve
             format!(
                 "{} dropped by the kernel",
                 units::count(coverage.packets_dropped, "packet")
+            ),
+        ),
+        (
+            coverage.commands_lost,
+            format!(
+                "{} lost for lack of memory (--ring)",
+                units::count(coverage.commands_lost, "statement")
+            ),
+        ),
+        (
+            coverage.events_lost,
+            format!(
+                "{} of statements lost",
+                units::count(coverage.events_lost, "part")
             ),
         ),
         (
@@ -168,9 +220,10 @@ impl Answer for CaptureAnswer {
 
     fn text(&self) -> String {
         let statements = units::count(self.statements, "statement");
-        let sources = match &self.tap {
-            Some(tap) => units::count(tap.connections, "connection"),
-            None => units::count(self.packets, "packet"),
+        let sources = match (&self.tap, &self.uprobes) {
+            (Some(tap), _) => units::count(tap.connections, "connection"),
+            (None, Some(server)) => units::count(server.connections, "connection"),
+            (None, None) => units::count(self.packets, "packet"),
         };
         let shown = match self.shown == self.statements {
             true => String::new(),
