@@ -20,6 +20,9 @@ const COLUMN: usize = 40;
 
 pub(super) fn of(answer: &DigestAnswer) -> String {
     let mut text = head(answer);
+    if let Some(history) = &answer.history {
+        text.push_str(&history.text());
+    }
     if answer.classes.is_empty() {
         return text;
     }
@@ -34,6 +37,7 @@ pub(super) fn of(answer: &DigestAnswer) -> String {
         text.push('\n');
         text.push_str(&details(number + 1, class));
     }
+    text.push_str(&plans(answer));
     if let Some(changes) = &answer.changes {
         text.push('\n');
         text.push_str(&changed(changes, answer.top));
@@ -200,6 +204,23 @@ fn details(number: usize, class: &ShownClass) -> String {
     text
 }
 
+/// The plans of all classes that have one: what is said above is of the first few.
+fn plans(answer: &DigestAnswer) -> String {
+    let classes = answer.classes.iter().zip(1..);
+    let plans = classes.filter_map(|(class, number)| {
+        let title = short(&plain(&class.fingerprint), TITLE);
+        Some(format!(
+            "{number}. {title}\n{}",
+            class.plan.as_ref()?.text()
+        ))
+    });
+    let plans: String = plans.collect();
+    match plans.is_empty() {
+        true => plans,
+        false => format!("\nHow the server would run the samples:\n{plans}"),
+    }
+}
+
 /// A line for each power of ten.
 fn histogram(all: &Latency) -> String {
     const NAMES: [&str; 8] = [
@@ -288,7 +309,7 @@ fn list(names: &[Named]) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-fn local(time: Timestamp) -> String {
+pub(super) fn local(time: Timestamp) -> String {
     let zoned = time.to_zoned(TimeZone::system());
     zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
