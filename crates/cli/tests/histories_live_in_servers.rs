@@ -4,9 +4,9 @@ mod served;
 
 use evenkeel_testkit::servers::{TestServer, mariadb_10_11, mysql_8_0_15};
 use serde_json::Value;
+use served::Served;
 use std::fs;
 use std::process::{Child, Stdio};
-use served::Served;
 
 /// A minute of statements of a day in November 2026, with a letter that needs four bytes.
 fn log(day: usize, seconds: f64) -> String {
@@ -28,7 +28,10 @@ fn log(day: usize, seconds: f64) -> String {
 
 #[track_caller]
 fn json(served: &Served, words: &[&str]) -> Value {
-    let out = served.digest(&[words, &["--json"]].concat()).output().unwrap();
+    let out = served
+        .command("digest", &[words, &["--json"]].concat())
+        .output()
+        .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         out.status.success(),
@@ -40,7 +43,11 @@ fn json(served: &Served, words: &[&str]) -> Value {
 }
 
 fn history_lives_in(server: &TestServer) {
-    let served = Served::new(server, &["--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES"], "root");
+    let served = Served::new(
+        server,
+        &["--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES"],
+        "root",
+    );
     let room = served.room();
     for (name, day, seconds) in [("slow.log.2", 23, 0.02), ("slow.log.1", 24, 0.05)] {
         fs::write(room.join(name), log(day, seconds)).unwrap();
@@ -87,7 +94,11 @@ fn history_lives_in(server: &TestServer) {
                 &name,
             ];
             let words = [&words[..], &["--defaults-file", "client.cnf"]].concat();
-            served.digest(&words).stdout(Stdio::null()).spawn().unwrap()
+            served
+                .command("digest", &words)
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap()
         })
         .collect();
     for mut child in all {
@@ -116,7 +127,12 @@ fn mysql() {
 #[test]
 fn an_account_that_may_not_is_told_what_it_needs() {
     let served = Served::new(&mariadb_10_11(), &[], "app");
-    served.sql("CREATE USER app@localhost");
+    served
+        .running
+        .session()
+        .unwrap()
+        .run("CREATE USER app@localhost")
+        .unwrap();
     fs::write(served.room().join("slow.log"), log(23, 0.02)).unwrap();
     let words = [
         "slow.log",
@@ -125,7 +141,7 @@ fn an_account_that_may_not_is_told_what_it_needs() {
         "--defaults-file",
         "client.cnf",
     ];
-    let out = served.digest(&words).output().unwrap();
+    let out = served.command("digest", &words).output().unwrap();
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(14), "{said}");
     assert!(said.contains("CREATE DATABASE `shop`"), "{said}");

@@ -4,8 +4,8 @@ mod served;
 
 use evenkeel_testkit::servers::{TestServer, mariadb_10_11, mysql_8_0_15};
 use serde_json::Value;
-use std::fs;
 use served::Served;
+use std::fs;
 
 const STATEMENTS: [&str; 7] = [
     "SELECT name FROM orders WHERE id = 7",
@@ -36,16 +36,40 @@ fn log(statements: &[&str]) -> String {
 /// A server with a table, and a log.
 fn shop(server: &TestServer, statements: &[&str]) -> Served {
     let served = Served::new(server, &[], "root");
-    served.sql("CREATE DATABASE shop");
-    served.sql("CREATE TABLE shop.orders (id INT PRIMARY KEY, name VARCHAR(20)) ENGINE=InnoDB");
-    served.sql("INSERT INTO shop.orders VALUES (1, 'a'), (2, 'b'), (7, 'c')");
+    served
+        .running
+        .session()
+        .unwrap()
+        .run("CREATE DATABASE shop")
+        .unwrap();
+    served
+        .running
+        .session()
+        .unwrap()
+        .run("CREATE TABLE shop.orders (id INT PRIMARY KEY, name VARCHAR(20)) ENGINE=InnoDB")
+        .unwrap();
+    served
+        .running
+        .session()
+        .unwrap()
+        .run("INSERT INTO shop.orders VALUES (1, 'a'), (2, 'b'), (7, 'c')")
+        .unwrap();
     fs::write(served.room().join("slow.log"), log(statements)).unwrap();
     served
 }
 
 fn digest(served: &Served, more: &[&str]) -> (Option<i32>, String, String) {
-    let words = ["slow.log", "--explain", "./socket", "--defaults-file", "client.cnf"];
-    let out = served.digest(&[&words[..], more].concat()).output().unwrap();
+    let words = [
+        "slow.log",
+        "--explain",
+        "./socket",
+        "--defaults-file",
+        "client.cnf",
+    ];
+    let out = served
+        .command("digest", &[&words[..], more].concat())
+        .output()
+        .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (out.status.code(), text(&out.stdout), text(&out.stderr))
 }
@@ -79,7 +103,9 @@ fn queries_are_explained(server: &TestServer) {
         let why = plan(number)["not_explained"].clone();
         assert_eq!(why, "it is no query that only reads", "{number}");
     }
-    let rows = served.running.session()
+    let rows = served
+        .running
+        .session()
         .unwrap()
         .value("SELECT COUNT(*) FROM shop.orders");
     assert_eq!(rows.unwrap().as_deref(), Some("3"), "nothing is executed");
@@ -132,7 +158,7 @@ fn a_plan_that_does_not_come_is_not_waited_for() {
 fn a_server_that_is_not_there_is_said_first() {
     let served = shop(&mariadb_10_11(), &["SELECT 1"]);
     let words = ["slow.log", "--explain", "./none.sock"];
-    let out = served.digest(&words).output().unwrap();
+    let out = served.command("digest", &words).output().unwrap();
     assert_eq!(out.status.code(), Some(13), "{out:?}");
     assert!(out.stdout.is_empty());
 }

@@ -185,11 +185,16 @@ fn digest() {
     page.run("evenkeel digest monday.log");
     page.run("# evenkeel digest tuesday.log");
     house.start_another("db2", 8, "");
-    house.sql_of("db2", "CREATE USER root@db1; GRANT ALL ON *.* TO root@db1; CREATE DATABASE shop");
+    house.sql_of(
+        "db2",
+        "CREATE USER root@db1; GRANT ALL ON *.* TO root@db1; CREATE DATABASE shop",
+    );
     house.sql_of(
         "db2",
         "CREATE TABLE shop.orders (customer INT, day DATE); CREATE TABLE shop.customers (id INT PRIMARY KEY, name TEXT)",
     );
+    page.say("--for 10m", "--for 2s");
+    page.run("evenkeel digest --server db2");
     house.run("cp shop.log slow.log");
     page.run("evenkeel digest slow.log --explain db2");
     page.end();

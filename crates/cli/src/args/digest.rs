@@ -12,6 +12,7 @@ Examples:
   evenkeel digest slow.log --database shop --match 'orders'   Only those in shop that mention orders
   evenkeel digest slow.log --html digest.html                 A page with plots, to share
   evenkeel digest shop.pcap                                   What tcpdump captured
+  evenkeel digest --server db1 --for 10m                      What db1 runs, by its performance_schema
   evenkeel digest monday.log --json > monday.json
   evenkeel digest tuesday.log --compare monday.json           What is new, gone, slower, faster
   evenkeel digest slow.log --history shop.db --since yesterday --until today --keep 90d
@@ -31,6 +32,16 @@ pub struct Digest {
     /// The logs or captures; - reads standard input.
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Instead of logs, read what this server's performance_schema remembers, as it runs: a host, HOST:PORT, or the
+    /// path of a Unix socket.
+    #[arg(long, value_name = "SERVER", conflicts_with_all = ["files", "periods", "period", "source", "port"], help_heading = "Server")]
+    pub server: Option<String>,
+    /// How long to read it.
+    #[arg(long = "for", value_name = "TIME", default_value = "60s", requires = "server", value_parser = super::span, help_heading = "Server")]
+    pub span: Duration,
+    /// How often to ask it: what it forgets in between is missed, and counted.
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "server", value_parser = super::span, help_heading = "Server")]
+    pub interval: Duration,
     /// The kind of file [default: detected from the contents].
     #[arg(long, value_name = "KIND")]
     pub source: Option<DigestSource>,
@@ -79,13 +90,13 @@ pub struct Digest {
     pub matching: Option<String>,
     /// Let this server EXPLAIN the sample of each class that the report shows: a host, HOST:PORT, or the path of a
     /// Unix socket. Only queries that read, and nothing is executed.
-    #[arg(long, value_name = "SERVER", help_heading = "Plans")]
+    #[arg(long, value_name = "SERVER", help_heading = "Server")]
     pub explain: Option<String>,
     /// How long one EXPLAIN may take.
-    #[arg(long, value_name = "TIME", default_value = "10s", requires = "explain", value_parser = super::span, help_heading = "Plans")]
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "explain", value_parser = super::span, help_heading = "Server")]
     pub explain_timeout: Duration,
-    /// Read how to connect to the server of --explain or --history from this option file only.
-    #[arg(long, value_name = "FILE", help_heading = "Plans")]
+    /// Read how to connect to the server of --server, --explain or --history from this option file only.
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub defaults_file: Option<PathBuf>,
     /// Where it is kept.
     #[command(flatten)]
@@ -126,7 +137,7 @@ pub struct DigestHistory {
     #[arg(long, value_name = "TIME", requires = "history", value_parser = super::span)]
     pub keep: Option<Duration>,
     /// Compare with the history, but add nothing to it.
-    #[arg(long, requires_all = ["history", "compare", "files"], conflicts_with = "keep")]
+    #[arg(long, requires_all = ["history", "compare"], conflicts_with_all = ["keep", "period", "periods"])]
     pub no_add: bool,
     /// List the periods of the history.
     #[arg(long, requires = "history", conflicts_with_all = ["files", "period", "compare"])]

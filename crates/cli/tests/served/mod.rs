@@ -19,7 +19,10 @@ impl Served {
         let room = Scratch::new();
         let running = server.start(&room.path().join("data"), options);
         std::os::unix::fs::symlink(running.socket(), room.path().join("socket")).unwrap();
-        let file = format!("[client]\nuser={user}\nsocket={}\n", running.socket().display());
+        let file = format!(
+            "[client]\nuser={user}\nsocket={}\n",
+            running.socket().display()
+        );
         fs::write(room.path().join("client.cnf"), file).unwrap();
         Self { running, room }
     }
@@ -28,14 +31,10 @@ impl Served {
         self.room.path()
     }
 
-    pub(crate) fn sql(&self, sql: &str) {
-        self.running.session().unwrap().run(sql).unwrap();
-    }
-
     /// Makes a command that runs in the directory.
-    pub(crate) fn digest(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, verb: &str, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
-        command.arg("digest").args(words).current_dir(self.room());
+        command.arg(verb).args(words).current_dir(self.room());
         command.env("TZ", "UTC").stdin(Stdio::null());
         command
     }

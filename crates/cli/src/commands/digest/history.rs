@@ -238,7 +238,10 @@ fn period(
     let name = args.kept.history_name.clone();
     let shown = files.iter().map(|one| one.file.as_str());
     Ok(Some(About {
-        name: name.unwrap_or_else(|| name_of(logs)),
+        name: name.unwrap_or_else(|| match files {
+            [server] if logs.is_empty() => server.file.clone(),
+            _ => name_of(logs),
+        }),
         from_ns,
         to_ns,
         rules: rules_name(rules(args)).to_owned(),

@@ -2,6 +2,7 @@
 
 mod history;
 mod plans;
+mod remembered;
 
 use super::page_file::PageFile;
 use super::traffic_file::TrafficFile;
@@ -28,7 +29,7 @@ pub fn run(args: &args::Digest, ui: &Ui) -> Result<u8> {
         // `--compare BEFORE.json LOG`: only periods come in pairs.
         logs.splice(0..0, compare.drain(compare.len().min(1)..));
     }
-    match logs.is_empty() {
+    match logs.is_empty() && args.server.is_none() {
         true => history::show(args, &compare, ui),
         false => read(args, &logs, &compare, ui),
     }
@@ -56,6 +57,7 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
         ..capture::Options::default()
     };
     let open = |path| TrafficFile::open(path, args.source, ("--port", packets()), ui);
+    let server = remembered::open(args, ui)?;
     let inputs = logs.iter().map(|path| open(path));
     let inputs = inputs.collect::<Result<Vec<_>>>();
     ui.cancel().check()?;
@@ -72,6 +74,9 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
     for input in inputs {
         files.push(input.read(&mut add, ui)?);
         ui.cancel().check()?;
+    }
+    if let Some(server) = server {
+        files.push(remembered::read(server, &mut add, ui)?);
     }
     let mut summary = digest.end();
     summary
