@@ -264,6 +264,29 @@ fn nothing_is_counted_twice() {
 }
 
 #[test]
+fn statements_run_across_a_rotation() {
+    let room = room();
+    // It ended in the second minute, and had begun in the first.
+    let second = log(24, 0.05, "SELECT new").replace("T08:00:", "T08:01:");
+    let long = second.replacen("# Query_time: 0.050000", "# Query_time: 20.000000", 1);
+    fs::write(room.path().join("slow.log"), &long).unwrap();
+    for name in ["slow.log.1", "slow.log"] {
+        let answer = json(room.path(), &[name, "--history", "h.db"]);
+        assert_eq!(answer["history"]["added"]["is_new"], true);
+    }
+    // And the other way around.
+    for name in ["slow.log", "slow.log.1"] {
+        let answer = json(room.path(), &[name, "--history", "later.db"]);
+        assert_eq!(answer["history"]["added"]["is_new"], true);
+    }
+    // A log that has grown is no log that follows.
+    let both = log(24, 0.05, "SELECT new") + &long.replace(BANNER, "");
+    fs::write(room.path().join("slow.log"), both).unwrap();
+    let (_, error, code) = run(room.path(), &["slow.log", "--history", "h.db"]);
+    assert_eq!(code, 2, "{error}");
+}
+
+#[test]
 fn old_periods_are_removed_when_asked_for() {
     let room = room();
     let old = log(23, 0.02, "SELECT old").replace("2026-11", "2020-01");

@@ -82,7 +82,19 @@ fn history_lives_in(server: &TestServer) {
         at(&["--periods"])["periods"],
         file(&["--periods"])["periods"]
     );
-    // Several at once wait for each other.
+    several_add_at_once(&served);
+    assert_eq!(at(&["--periods"])["periods"].as_array().unwrap().len(), 6);
+    assert_eq!(
+        at(&["--keep", "1h"])["removed"].as_array().unwrap().len(),
+        6
+    );
+    let rows = "SELECT (SELECT COUNT(*) FROM shop.digest_class) + (SELECT COUNT(*) FROM shop.digest_period)";
+    let left = served.running.session().unwrap().value(rows).unwrap();
+    assert_eq!(left.as_deref(), Some("0"), "{}", server.name);
+}
+
+/// They wait for each other.
+fn several_add_at_once(served: &Served) {
     let all: Vec<Child> = (0..4)
         .map(|number| {
             let name = format!("db{number}");
@@ -104,14 +116,6 @@ fn history_lives_in(server: &TestServer) {
     for mut child in all {
         assert!(child.wait().unwrap().success());
     }
-    assert_eq!(at(&["--periods"])["periods"].as_array().unwrap().len(), 6);
-    assert_eq!(
-        at(&["--keep", "1h"])["removed"].as_array().unwrap().len(),
-        6
-    );
-    let rows = "SELECT (SELECT COUNT(*) FROM shop.digest_class) + (SELECT COUNT(*) FROM shop.digest_period)";
-    let left = served.running.session().unwrap().value(rows).unwrap();
-    assert_eq!(left.as_deref(), Some("0"), "{}", server.name);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::args::Connection;
 use crate::show::Ui;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_traffic::history::Place;
+use evenkeel_traffic::history::HistoryPlace;
 use std::path::Path;
 
 const SERVER: &str = "mysql://";
@@ -35,9 +35,9 @@ pub fn is_server(word: &Path) -> bool {
 /// # Errors
 ///
 /// `Usage` for a place that cannot be read, and for one with a password.
-pub fn history(word: &Path, defaults_file: Option<&Path>, ui: &Ui) -> Result<Place> {
+pub fn history(word: &Path, defaults_file: Option<&Path>, ui: &Ui) -> Result<HistoryPlace> {
     let Some(rest) = word.to_str().and_then(|word| word.strip_prefix(SERVER)) else {
-        return Ok(Place::File(word.to_owned()));
+        return Ok(HistoryPlace::File(word.to_owned()));
     };
     let (server, schema) = rest.split_once('/').unwrap_or((rest, ""));
     let (user, server) = match server.rsplit_once('@') {
@@ -68,5 +68,5 @@ pub fn history(word: &Path, defaults_file: Option<&Path>, ui: &Ui) -> Result<Pla
         "" => SCHEMA,
         schema => schema,
     };
-    Ok(Place::Server(Box::new(options), schema.to_owned()))
+    Ok(HistoryPlace::Server(Box::new(options), schema.to_owned()))
 }

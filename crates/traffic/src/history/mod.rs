@@ -25,7 +25,7 @@ const VERSION: u64 = 1;
 
 /// Where a history is kept.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum HistoryPlace {
     /// In an SQLite file.
     File(PathBuf),
     /// In this schema of a server.
@@ -53,6 +53,8 @@ pub struct About {
     pub from_ns: i64,
     /// When it is over.
     pub to_ns: i64,
+    /// Whether someone said when it begins, and when it is over. Otherwise it is where the statements were.
+    pub is_typed: [bool; 2],
     /// By which rules statements are alike.
     pub rules: String,
     /// Entries that were read.
@@ -99,13 +101,13 @@ impl History {
     /// # Errors
     ///
     /// `Usage` for a file that is none; `Refused` for one of a newer program; those of the server.
-    pub fn open(place: &Place, cancel: &Cancel) -> Result<Self> {
+    pub fn open(place: &HistoryPlace, cancel: &Cancel) -> Result<Self> {
         let (store, place): (Box<dyn Store>, String) = match place {
-            Place::File(path) => (
+            HistoryPlace::File(path) => (
                 Box::new(InFile::open(path, cancel)?),
                 path.display().to_string(),
             ),
-            Place::Server(options, schema) => {
+            HistoryPlace::Server(options, schema) => {
                 let store = InServer::open(options, schema)?;
                 let place = format!("{schema} at {}", store.place());
                 (Box::new(store), place)
@@ -190,6 +192,7 @@ impl History {
                 is_new: false,
             });
         }
+        let about = &between(about, &there);
         if let Some(other) = there.iter().find(|one| overlaps(&one.about, about)) {
             return Err(self.overlap(about, other));
         }
@@ -272,6 +275,7 @@ impl History {
                 name: text(&row[1]),
                 from_ns: signed(2),
                 to_ns: signed(3),
+                is_typed: [true; 2],
                 rules: text(&row[4]),
                 entries: number(&row[5]),
                 unreadable: number(&row[6]),
@@ -337,6 +341,32 @@ impl History {
         }
         Ok(summary)
     }
+}
+
+/// Has a period begin where the one before it is over, and end where the next one begins. Of two logs that follow each
+/// other, the second may have statements that began before the last of the first.
+fn between(about: &About, there: &[Period]) -> About {
+    let mut about = about.clone();
+    let middle = about
+        .from_ns
+        .saturating_add(about.to_ns.saturating_sub(about.from_ns) / 2);
+    let [from_is_typed, to_is_typed] = about.is_typed;
+    let (from, to) = (about.from_ns, about.to_ns);
+    for other in there
+        .iter()
+        .map(|one| &one.about)
+        .filter(|one| one.name == about.name)
+    {
+        let is_before = other.from_ns < from && (from..middle).contains(&other.to_ns);
+        if is_before && !from_is_typed {
+            about.from_ns = about.from_ns.max(other.to_ns);
+        }
+        let is_after = other.to_ns > to && (middle..to).contains(&other.from_ns);
+        if is_after && !to_is_typed {
+            about.to_ns = about.to_ns.min(other.from_ns);
+        }
+    }
+    about
 }
 
 fn overlaps(one: &About, other: &About) -> bool {

@@ -1,7 +1,7 @@
 //! `digest --history`: digests are kept as periods, and periods are compared.
 
+use super::asked::{about, filter, key, rules};
 use super::plans::Explainer;
-use super::{about, filter, key, rules};
 use crate::args;
 use crate::commands::page_file::PageFile;
 use crate::settings;
@@ -244,6 +244,7 @@ fn period(
         }),
         from_ns,
         to_ns,
+        is_typed: [filter.since_ns.is_some(), filter.until_ns.is_some()],
         rules: rules_name(rules(args)).to_owned(),
         entries: files.iter().map(|one| one.entries).sum(),
         unreadable: files.iter().map(|one| one.unreadable).sum(),

@@ -1,7 +1,6 @@
 //! What is said of a history of digests.
 
-use super::text::{local, micros};
-use super::time;
+use super::words::{local, micros, plain, time};
 use crate::show::answers::Answer;
 use crate::show::{Align, TextTable};
 use evenkeel_op::units;
@@ -219,7 +218,7 @@ impl Answer for PeriodsAnswer {
                 one.statements.to_string(),
                 micros(one.sum_us),
                 one.unreadable.to_string(),
-                super::text::plain(&one.name),
+                plain(&one.name),
             ]);
         }
         gone + &table.text()

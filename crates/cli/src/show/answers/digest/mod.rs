@@ -3,6 +3,7 @@
 mod history;
 mod plan;
 pub(super) mod text;
+mod words;
 
 pub use history::{PeriodsAnswer, ShownHistory};
 
@@ -13,6 +14,7 @@ use jiff::Timestamp;
 use plan::ShownPlan;
 use serde::Serialize;
 use serde_json::Value;
+use words::time;
 
 const SCHEMA: &str = "evenkeel/digest/1";
 
@@ -149,13 +151,6 @@ pub(super) struct ShownChange {
 
 fn us(ns: u64) -> f64 {
     ns as f64 / 1000.0
-}
-
-fn time(ns: i64) -> Option<Timestamp> {
-    match ns {
-        i64::MIN | i64::MAX => None,
-        ns => Timestamp::from_nanosecond(i128::from(ns)).ok(),
-    }
 }
 
 fn named(names: &Names) -> Vec<Named> {

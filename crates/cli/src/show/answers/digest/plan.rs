@@ -1,6 +1,6 @@
 //! How a server would run a sample.
 
-use super::text::{plain, short};
+use super::words::{plain, short};
 use crate::show::answers::Failure;
 use crate::show::{Align, TextTable};
 use evenkeel_traffic::digest::{Explained, PlanTable};
