@@ -184,7 +184,12 @@ fn digest() {
     page.run("# evenkeel digest shop.log");
     page.run("evenkeel digest monday.log");
     page.run("# evenkeel digest tuesday.log");
-    house.start_another("db2", 8, "");
+    house.start_another(
+        "db2",
+        8,
+        "--performance-schema=ON --performance-schema-consumer-events-statements-current=ON \
+         --performance-schema-consumer-events-statements-history-long=ON",
+    );
     house.sql_of(
         "db2",
         "CREATE USER root@db1; GRANT ALL ON *.* TO root@db1; CREATE DATABASE shop",

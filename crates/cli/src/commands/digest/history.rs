@@ -107,8 +107,9 @@ pub(super) fn show(args: &args::Digest, compare: &[PathBuf], ui: &Ui) -> Result<
     let Some(now) = now else {
         let all = history.periods()?;
         let name = kept.history_name.as_deref();
-        let all = { all.into_iter() }.filter(|one| name.is_none_or(|name| one.about.name == name));
-        ui.answer(&PeriodsAnswer::new(history.place(), all.collect(), removed));
+        let is_meant = |one: &Period| name.is_none_or(|name| one.about.name == name);
+        let all: Vec<Period> = all.into_iter().filter(is_meant).collect();
+        ui.answer(&PeriodsAnswer::new(history.place(), &all, removed));
         return Ok(exit::DONE);
     };
     let mut shown = ShownHistory::only_read(history.place());

@@ -180,11 +180,7 @@ pub struct PeriodsAnswer {
 impl PeriodsAnswer {
     /// Answers with these.
     #[must_use]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "nothing else is done with them"
-    )]
-    pub fn new(place: &str, periods: Vec<Period>, removed: Vec<u64>) -> Self {
+    pub fn new(place: &str, periods: &[Period], removed: Vec<u64>) -> Self {
         Self {
             place: place.to_owned(),
             periods: periods.iter().map(ShownPeriod::of).collect(),
