@@ -251,3 +251,19 @@ fn it_ends_when_nobody_reads() {
         "{seen}"
     );
 }
+
+#[test]
+fn who_wants_quiet_has_it() {
+    let watched = Watched::new(&mariadb_10_11(), &[]);
+    let place = watched.socket();
+    let place = place.to_str().unwrap();
+    for (verb, counts) in [("qps", "--count=2"), ("top", "--once")] {
+        let words = ["-uroot", "-q", counts, "--interval=100ms", place];
+        let (code, out, said) = watched::run(verb, &words);
+        assert_eq!(
+            (code, out.as_str(), said.as_str()),
+            (Some(0), "", ""),
+            "{verb}"
+        );
+    }
+}

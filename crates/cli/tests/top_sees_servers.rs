@@ -125,7 +125,7 @@ fn what_cannot_be_known_is_said() {
     let (code, seen, said) = run(&[&account[..], &once].concat());
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        seen.contains("not shown: ") && seen.contains("denied"),
+        seen.contains("not shown: replication: ERROR 1227") && seen.contains("denied"),
         "{seen}"
     );
     let (code, seen, said) = run(&[&["-uapp", "--password=0pensesame"][..], &once].concat());

@@ -194,7 +194,7 @@ impl Asker {
         } else {
             spent.select();
             let ran = self.digests(session);
-            if let Some(ran) = spent.or_refused(ran, &mut details.refused)? {
+            if let Some(ran) = spent.or_refused("statements", ran, &mut details.refused)? {
                 details.digests = ran;
             }
         }
@@ -205,7 +205,7 @@ impl Asker {
         let mut slow = Slow::default();
         spent.own.statements += 1;
         let read = Replication::read(session, &self.abilities);
-        if let Some(replication) = spent.or_refused(read, &mut slow.refused)? {
+        if let Some(replication) = spent.or_refused("replication", read, &mut slow.refused)? {
             // Of a replica it asks more.
             spent.is_unsure |= !replication.channels.is_empty();
             slow.sources = replication.channels.into_iter().map(Source::of).collect();
@@ -213,7 +213,8 @@ impl Asker {
         if status.get(HISTORY).is_none() {
             spent.select();
             let read = history(session);
-            slow.history = spent.or_refused(read, &mut slow.refused)?.flatten();
+            let read = spent.or_refused("the history list's length", read, &mut slow.refused)?;
+            slow.history = read.flatten();
         }
         Ok(slow)
     }
@@ -292,14 +293,19 @@ impl Spent {
     }
 
     /// Lets what a server refuses be missing, and says so. A connection that is lost is an error.
-    fn or_refused<T>(&mut self, asked: Result<T>, refused: &mut Vec<String>) -> Result<Option<T>> {
+    fn or_refused<T>(
+        &mut self,
+        what: &str,
+        asked: Result<T>,
+        refused: &mut Vec<String>,
+    ) -> Result<Option<T>> {
         match asked {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.kind() == ErrorKind::Unreachable => Err(error),
             Err(error) => {
                 // The session may have asked which account it has.
                 self.is_unsure = true;
-                refused.push(in_short(&error));
+                refused.push(format!("{what}: {}", in_short(&error)));
                 Ok(None)
             }
         }

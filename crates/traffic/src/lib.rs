@@ -7,6 +7,7 @@ pub mod capture;
 pub mod digest;
 mod error_name;
 mod filter;
+pub mod history;
 pub mod replay;
 pub mod source;
 mod statement;

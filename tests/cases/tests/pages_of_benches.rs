@@ -141,7 +141,7 @@ fn compare() {
 }
 
 /// A minute of a shop's slow query log, in which one for orders takes so long.
-fn shop_log(orders_ms: f64) -> String {
+fn shop_log(day: &str, orders_ms: f64) -> String {
     let mut log = String::new();
     for second in 0..60 {
         let statements = [
@@ -161,7 +161,7 @@ fn shop_log(orders_ms: f64) -> String {
         for (ms, sql) in statements {
             let ms = ms + f64::from(second * 7 % 13) / 10.0;
             log.push_str(&format!(
-                "# Time: 2026-11-28T08:00:{second:02}.900000Z\n# User@Host: shop[shop] @ web1 [10.0.0.7]  Id:  7\n\
+                "# Time: 2026-11-{day}T08:00:{second:02}.900000Z\n# User@Host: shop[shop] @ web1 [10.0.0.7]  Id:  7\n\
                  # Query_time: {:.6}  Lock_time: 0.0 Rows_sent: 1  Rows_examined: 10\nuse shop;\n\
                  SET timestamp=1795853835;\n{sql};\n",
                 ms / 1000.0
@@ -175,7 +175,7 @@ fn shop_log(orders_ms: f64) -> String {
 fn digest() {
     let house = host();
     for (name, orders_ms) in [("shop", 24.0), ("monday", 24.0), ("tuesday", 31.0)] {
-        house.write(&format!("~/{name}.log"), &shop_log(orders_ms), "644");
+        house.write(&format!("~/{name}.log"), &shop_log("28", orders_ms), "644");
     }
     let mut page = Page::open(&house, "tasks/digest.md");
     page.say("sleep 600", "mariadb -e 'SELECT 1'; sleep 0");
@@ -184,6 +184,48 @@ fn digest() {
     page.run("# evenkeel digest shop.log");
     page.run("evenkeel digest monday.log");
     page.run("# evenkeel digest tuesday.log");
+    house.start_another(
+        "db2",
+        8,
+        "--performance-schema=ON --performance-schema-consumer-events-statements-current=ON \
+         --performance-schema-consumer-events-statements-history-long=ON",
+    );
+    house.sql_of(
+        "db2",
+        "CREATE USER root@db1; GRANT ALL ON *.* TO root@db1; CREATE DATABASE shop",
+    );
+    house.sql_of(
+        "db2",
+        "CREATE TABLE shop.orders (customer INT, day DATE); CREATE TABLE shop.customers (id INT PRIMARY KEY, name TEXT)",
+    );
+    page.say("--for 10m", "--for 2s");
+    page.run("evenkeel digest --server db2");
+    house.run("cp shop.log slow.log");
+    page.run("evenkeel digest slow.log --explain db2");
+    page.end();
+}
+
+#[test]
+fn yesterday() {
+    let house = host();
+    house.start_another("db2", 8, "");
+    house.sql_of("db2", "CREATE USER root@db1; GRANT ALL ON *.* TO root@db1");
+    for (name, day, orders_ms) in [("monday", "23", 24.0), ("tuesday", "24", 31.0)] {
+        house.write(&format!("~/{name}.log"), &shop_log(day, orders_ms), "644");
+    }
+    house
+        .run("mkdir -p /var/log/mysql /var/lib/evenkeel && cp tuesday.log /var/log/mysql/slow.log");
+    let mut page = Page::open(&house, "tasks/yesterday.md");
+    page.run("# evenkeel digest monday.log --history");
+    page.run("# evenkeel digest tuesday.log --history");
+    page.run("# evenkeel digest --history shop.db --periods");
+    page.run("evenkeel digest --history shop.db --period 2026-11-24");
+    assert_files(&house, &["tuesday.html", "shop.db"]);
+    page.run("evenkeel digest /var/log/mysql/slow.log --history /var/lib/evenkeel/shop.db --since yesterday");
+    page.run(
+        "evenkeel digest /var/log/mysql/slow.log --history /var/lib/evenkeel/shop.db --no-add",
+    );
+    page.run("evenkeel digest monday.log --history mysql://db2/history");
     page.end();
 }
 

@@ -150,6 +150,10 @@ fn a_server_that_does_not_start() {
     let said = hints(&ended);
     assert!(said.contains("the server does not answer yet"), "{said}");
     assert!(said.contains("the server is stopped"), "{said}");
+    assert!(
+        said.contains("baseline rollback before --datadir /"),
+        "{said}"
+    );
     played.rolled.start();
     works(&played);
 }

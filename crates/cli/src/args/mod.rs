@@ -50,7 +50,7 @@ pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use data_directory::DataDirectory;
 pub use demo::Demo;
-pub use digest::{Digest, DigestRules, DigestSort, DigestSource};
+pub use digest::{Digest, DigestHistory, DigestRules, DigestSort, DigestSource};
 pub use dump::{Dump, DumpFormat, DumpLock};
 pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use fleet::Fleet;

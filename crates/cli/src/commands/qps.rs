@@ -16,6 +16,9 @@ pub(super) fn run(args: &args::Qps, ui: &Ui) -> Result<u8> {
     let columns = std::io::stdout().is_terminal().then(help::terminal_columns);
     let mut lines = Lines::new(watching.names(), columns);
     let mut show = |servers: &[Server]| {
+        if ui.is_quiet() && !ui.is_json() {
+            return Ok(true);
+        }
         let text = match ui.is_json() {
             true => QpsDocument::new(now().to_string(), servers).line(),
             false => lines.frame(&time(), servers),

@@ -23,6 +23,9 @@ pub(super) fn run(args: &args::Top, ui: &Ui) -> Result<u8> {
         return live(&mut watching, ui);
     }
     let mut show = |servers: &[Server]| {
+        if ui.is_quiet() && !ui.is_json() {
+            return Ok(true);
+        }
         let text = match ui.is_json() {
             true => TopDocument::new(now().to_string(), servers).line(),
             false => plain_frame(&time(), servers)

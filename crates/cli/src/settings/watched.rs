@@ -58,7 +58,7 @@ fn each(servers: &[String]) -> Result<Vec<(String, Connection)>> {
 }
 
 /// Reads HOST, HOST:PORT, `[ADDRESS]:PORT` or the path of a socket.
-fn place(server: &str) -> Result<Connection> {
+pub(super) fn place(server: &str) -> Result<Connection> {
     let wrong = || {
         Error::usage(format!("'{server}' is not a server"))
             .hint("write it as HOST, HOST:PORT, [ADDRESS]:PORT or the path of a socket")

@@ -208,6 +208,8 @@ cron --log | - | 0 | | cron --log={} -- true
 demo --dir | empty | 1 | create PATH | demo --dir={}
 demo --server-binary | no-program | 14 | PATH is not a MySQL | demo --server-binary={}
 digest --compare | digest.json | 0 | "changes": [ | digest {slow.log} --compare={}
+digest --defaults-file | client.cnf | 14 | nobody is let in here | digest {slow.log} --history=mysql:/// --defaults-file={}
+digest --history | - | 0 | "place": "PATH" | digest {slow.log} --history={}
 digest --html | - | 0 | "count": 1 | digest {slow.log} --html={}
 digest files | slow.log | 0 | "file": "PATH" | digest {}
 doctor --ssh-program | no-program | 13 | the connection ended | doctor --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}

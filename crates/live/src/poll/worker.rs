@@ -5,7 +5,7 @@ use crate::details::{self, Asker, Spent};
 use crate::rates::{Own, Sample};
 use crate::status::{self, QUESTIONS, Status};
 use evenkeel_op::{Error, ErrorKind, Result};
-use evenkeel_server::connect::Session;
+use evenkeel_server::connect::{RowLimit, Session};
 use evenkeel_server::options::ConnectOptions;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,16 @@ const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Between attempts after a server refused us: accounts may be locked after some.
 const PAUSE_REFUSED: Duration = Duration::from_secs(30);
+
+/// No server has as much to say. Its classes of statements may be a million; counters are some hundred.
+const MOST_COUNTERS: RowLimit = RowLimit {
+    rows: 10_000,
+    bytes: 4 << 20,
+};
+const MOST_OF_ALL: RowLimit = RowLimit {
+    rows: 2_000_000,
+    bytes: 512 << 20,
+};
 
 const SELECT: &str = "Com_select";
 
@@ -117,7 +127,9 @@ impl Worker {
             .saturating_add(spent.own.statements)
             .saturating_add(1);
         known.selects = known.selects.saturating_add(spent.own.selects);
+        session.limit_rows(MOST_COUNTERS);
         let rows = session.rows(&self.statement)?;
+        session.limit_rows(MOST_OF_ALL);
         let at = Instant::now();
         let status = Status::of(&self.names, &rows);
         let mut details = None;

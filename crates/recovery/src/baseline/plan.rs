@@ -8,6 +8,7 @@ use super::{Method, RollbackRequest, swap};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::service::Service;
 use serde::Serialize;
+use std::error::Error as StdError;
 use std::path::PathBuf;
 
 /// What a rollback does.
@@ -33,6 +34,28 @@ pub struct RollbackPlan {
 
 /// Says what a rollback would do; touches nothing.
 pub fn plan_rollback(request: &RollbackRequest) -> Result<RollbackPlan> {
+    planned(request).map_err(for_whom)
+}
+
+/// Says who may, where the system has refused.
+fn for_whom(error: Error) -> Error {
+    let is_refused = |cause: &(dyn StdError + 'static)| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(&error);
+    let mut refused = false;
+    while let Some(one) = cause {
+        refused |= is_refused(one);
+        cause = one.source();
+    }
+    match refused && error.hints().is_empty() {
+        true => error.hint("run as root or as the server's own user"),
+        false => error,
+    }
+}
+
+fn planned(request: &RollbackRequest) -> Result<RollbackPlan> {
     let datadir = datadir_of(&request.whose)?;
     let place = BaselineDirectory::of(&datadir)?;
     let interrupted = Journal::read(&place)?.map(|journal| journal.describe());

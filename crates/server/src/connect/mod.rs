@@ -4,6 +4,7 @@
 mod attempt;
 mod error;
 mod greeting;
+mod limited;
 mod peer;
 mod quote;
 mod row;
@@ -22,9 +23,19 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 use std::sync::mpsc;
 
+/// How much one answer may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLimit {
+    /// Rows.
+    pub rows: usize,
+    /// Bytes of all their values.
+    pub bytes: usize,
+}
+
 /// One connection to a server.
 pub struct Session {
     conn: Conn,
+    limit: Option<RowLimit>,
     id: u64,
     place: String,
     encrypted: bool,
@@ -61,6 +72,7 @@ impl Session {
         let id = u64::from(conn.connection_id());
         Ok(Self {
             conn,
+            limit: None,
             id,
             place,
             encrypted,
@@ -117,11 +129,33 @@ impl Session {
         query_error_of(error, sql, account.as_deref())
     }
 
-    /// Runs a statement and returns all its rows. Errors as [`Session::run`].
+    /// Has answers with more than this fail from now on. After such a failure, the session is lost.
+    pub fn limit_rows(&mut self, limit: RowLimit) {
+        self.limit = Some(limit);
+    }
+
+    /// Runs a statement and returns all its rows. Errors as [`Session::run`], and `Failed` beyond the limit.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>> {
+        if let Some(limit) = self.limit {
+            return self.few_rows(sql, limit);
+        }
         let rows: mysql::Result<Vec<mysql::Row>> = self.conn.query(sql);
         let rows = rows.map_err(|error| self.failed(&error, sql))?;
         Ok(rows.into_iter().map(Row::from_driver).collect())
+    }
+
+    fn few_rows(&mut self, sql: &str, limit: RowLimit) -> Result<Vec<Row>> {
+        match limited::rows(&mut self.conn, sql, limit) {
+            Ok(Some(rows)) => Ok(rows.into_iter().map(Row::from_driver).collect()),
+            Ok(None) => Err(Error::failed(format!(
+                "the server at {} sends more than {} rows or {} in one answer",
+                self.place,
+                limit.rows,
+                evenkeel_op::units::bytes(limit.bytes as u64)
+            ))
+            .hint("is this a MySQL or MariaDB server, and is the network sound?")),
+            Err(error) => Err(self.failed(&error, sql)),
+        }
     }
 
     /// Runs a statement and returns its first row. Errors as [`Session::run`].

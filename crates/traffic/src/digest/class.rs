@@ -25,6 +25,8 @@ pub struct Sample {
     pub at_ns: i64,
     /// The server's number of its session.
     pub session: Option<u32>,
+    /// Its default schema.
+    pub schema: Option<String>,
 }
 
 /// Statements that differ in their values only.
@@ -261,6 +263,7 @@ fn sample(one: &Statement<'_>, mode: Mode) -> Sample {
         total_ns: one.total_ns,
         at_ns: one.at_ns,
         session: one.session,
+        schema: one.schema.map(str::to_owned),
     }
 }
 

@@ -6,13 +6,17 @@
 
 mod change;
 mod class;
+mod explain;
 pub mod fingerprint;
+mod merged;
 mod names;
 mod page;
 mod series;
 
 pub use change::{Change, Changed, Earlier, changes};
 pub use class::{Class, Sample};
+pub use explain::{ExplainOptions, Explained, Explanations, Plan, PlanTable, explain};
+pub use merged::merged;
 pub use names::Names;
 pub use page::page;
 pub(crate) use page::{changed_part, label, short};

@@ -23,7 +23,7 @@ impl Names {
         }
     }
 
-    fn count(&mut self, name: &str, times: u64) {
+    pub(crate) fn count(&mut self, name: &str, times: u64) {
         if let Some(count) = self.kept.get_mut(name) {
             *count += times;
         } else if self.kept.len() < NAMES_MAX {

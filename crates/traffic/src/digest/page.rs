@@ -1,6 +1,6 @@
 //! The digest as a page: what cost the most, when, and how long one takes.
 
-use super::{Change, Changed, Class, Summary};
+use super::{Change, Changed, Class, Explained, Explanations, Summary};
 use evenkeel_report::compare::p_value;
 use evenkeel_report::page::number;
 use evenkeel_report::{
@@ -18,7 +18,13 @@ const SAMPLE: usize = 1000;
 
 /// Makes the page; so many classes at most stand in its tables.
 #[must_use]
-pub fn page(summary: &Summary, changes: Option<&[Change]>, top: usize, about: About) -> Page {
+pub fn page(
+    summary: &Summary,
+    changes: Option<&[Change]>,
+    explained: &Explanations,
+    top: usize,
+    about: About,
+) -> Page {
     let total = &summary.total;
     let seconds = summary.seconds();
     let mut page = Page {
@@ -56,8 +62,11 @@ pub fn page(summary: &Summary, changes: Option<&[Change]>, top: usize, about: Ab
         ));
         page.parts.push(changed_part(changes, top.max(10)));
     }
-    for (place, class) in shown.iter().take(DETAILS).enumerate() {
+    for (place, class) in shown.iter().take(DETAILS.max(explained.len())).enumerate() {
         details(&mut page.parts, summary, place + 1, class);
+        if let Some(explained) = explained.get(&class.id) {
+            page.parts.push(plan(explained));
+        }
     }
     page
 }
@@ -292,6 +301,30 @@ fn details(parts: &mut Vec<Part>, summary: &Summary, place: usize, class: &Class
         let sql = head(&sample.sql, SAMPLE);
         parts.push(Part::Text(format!("{which}: {sql}")));
     }
+}
+
+/// How a server would run the sample.
+fn plan(explained: &Explained) -> Part {
+    let tables = match explained {
+        Explained::Plan(plan) => &plan.tables,
+        Explained::Not(why) => return Part::Text(format!("No plan: {why}.")),
+        Explained::Failed(error) => {
+            return Part::Text(format!("No plan: {}.", short(&error.chain())));
+        }
+    };
+    let mut table = PageTable::new(&["table", "access", "index", "rows", "kept, %", "condition"]);
+    for one in tables {
+        let figure = |value: Option<f64>| Cell::number(value.unwrap_or(f64::NAN), 0);
+        table.row([
+            Cell::text(short(&one.table)),
+            Cell::text(one.access.clone()),
+            Cell::text(short(&one.key)),
+            figure(one.rows),
+            figure(one.filtered),
+            Cell::text(short(&one.condition)),
+        ]);
+    }
+    Part::Table(table)
 }
 
 fn histogram(class: &Class) -> Part {

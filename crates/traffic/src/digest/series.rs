@@ -53,6 +53,25 @@ impl Grid {
         }
     }
 
+    /// Returns one that reaches over all of these, with intervals as long as their longest.
+    pub(super) fn over(all: &[super::Summary]) -> Self {
+        let mut grid = Self::default();
+        for one in all
+            .iter()
+            .filter(|one| one.total.first_ns <= one.total.last_ns)
+        {
+            grid.width_ns = grid.width_ns.max(one.series_width_ns);
+        }
+        for one in all
+            .iter()
+            .filter(|one| one.total.first_ns <= one.total.last_ns)
+        {
+            grid.reach(one.total.first_ns);
+            grid.reach(one.total.last_ns);
+        }
+        grid
+    }
+
     /// Makes the intervals reach a time; true when that moved them.
     pub(super) fn reach(&mut self, at_ns: i64) -> bool {
         let begin = |width: i64| at_ns.div_euclid(width).saturating_mul(width);
@@ -97,6 +116,20 @@ impl Series {
             width_ns: grid.width_ns,
             buckets: Vec::new(),
         }
+    }
+
+    /// Returns one with what came in these intervals, which begin and are as long as that.
+    pub(crate) fn restored((from_ns, width_ns): (i64, i64), kept: Vec<(usize, Bucket)>) -> Self {
+        let mut series = Self {
+            from_ns,
+            width_ns,
+            buckets: Vec::new(),
+        };
+        for (slot, bucket) in kept {
+            series.buckets.resize(INTERVALS, Bucket::default());
+            series.buckets[slot.min(INTERVALS - 1)] = bucket;
+        }
+        series
     }
 
     /// Counts one statement in an interval of the grid that it follows.

@@ -199,6 +199,16 @@ pub(super) fn access(sql: &[u8], mode: Mode) -> Access {
     }
 }
 
+/// Whether it is one statement that returns rows of a query: no other that reads, such as SHOW.
+pub(super) fn is_one_query(sql: &[u8], mode: Mode) -> bool {
+    let pieces = pieces(sql, mode);
+    let is_open = |piece: &&Piece| **piece == Piece::Sign(b'(');
+    let opened = pieces.iter().take_while(is_open).count();
+    let first = word(&pieces, opened);
+    let is_several = pieces.contains(&Piece::Sign(b';'));
+    !is_several && matches!(first, "select" | "with" | "table" | "values")
+}
+
 fn several(all: Vec<Access>) -> Access {
     let left = all.iter().find(|one| matches!(one.act, Act::Left(_)));
     let only_reads = |one: &Access| matches!(one.act, Act::Read | Act::Session);

@@ -33,6 +33,7 @@ mod step;
 mod tally;
 
 pub use access::Left;
+pub(crate) use only_reads::is_query;
 pub use page::{came_to, factor, page, times};
 pub use plan::{Choice, Plan, Planner};
 pub use play::{Options, Speed, play};

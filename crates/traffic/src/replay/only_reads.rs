@@ -1,6 +1,6 @@
 //! Whether a statement changes no data, whatever its session and its server make of the text.
 
-use super::access::{Access, access};
+use super::access::{Access, access, is_one_query};
 use evenkeel_sql::{Mode, Wide};
 
 /// Whether a statement changes no data, however its session reads quotes, backslashes and bytes beyond ASCII, and
@@ -9,6 +9,21 @@ pub(super) fn only_reads_in_any_mode(known: &Access, sql: &[u8], mode: Mode) -> 
     if !known.only_reads() || hides_in_comments(sql) {
         return false;
     }
+    in_every_mode(sql, mode, |mode| access(sql, mode).only_reads())
+}
+
+/// Whether it is one query that changes no data, in every mode, and begins with its own first word: what stands in
+/// front of it then is in front of nothing else.
+pub(crate) fn is_query(sql: &[u8], mode: Mode) -> bool {
+    let begin = sql.trim_ascii_start();
+    let is_version = begin.starts_with(b"/*!") || begin.to_ascii_lowercase().starts_with(b"/*m!");
+    !is_version
+        && only_reads_in_any_mode(&access(sql, mode), sql, mode)
+        && in_every_mode(sql, mode, |mode| is_one_query(sql, mode))
+}
+
+/// Whether something is so however a session reads quotes, backslashes and bytes beyond ASCII.
+fn in_every_mode(sql: &[u8], mode: Mode, is_so: impl Fn(Mode) -> bool) -> bool {
     let is_clear = !sql.iter().any(|byte| matches!(byte, b'\\' | b'"'));
     let quotes: &[_] = match is_clear {
         true => &[(mode.ansi_quotes, mode.no_backslash_escapes)],
@@ -22,12 +37,11 @@ pub(super) fn only_reads_in_any_mode(known: &Access, sql: &[u8], mode: Mode) -> 
         .iter()
         .flat_map(|quotes| wides.iter().map(move |wide| (quotes, *wide)));
     modes.all(|((ansi_quotes, no_backslash_escapes), wide)| {
-        let mode = Mode {
+        is_so(Mode {
             ansi_quotes: *ansi_quotes,
             no_backslash_escapes: *no_backslash_escapes,
             wide,
-        };
-        access(sql, mode).only_reads()
+        })
     })
 }
 
@@ -50,6 +64,33 @@ fn hides_in_comments(sql: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queries_are_what_can_be_explained() {
+        let is = |sql: &str| is_query(sql.as_bytes(), Mode::default());
+        for sql in [
+            "SELECT 1",
+            " /* app */ (SELECT a FROM t) UNION SELECT 2",
+            "WITH x AS (SELECT 1) SELECT ';' FROM x",
+        ] {
+            assert!(is(sql), "{sql}");
+        }
+        for sql in [
+            "SHOW TABLES",
+            "ANALYZE SELECT 1",
+            "/*!50000 ANALYZE */ SELECT 1",
+            "SELECT 1; SELECT SLEEP(10)",
+            "SELECT '\\'; SELECT SLEEP(10) -- '",
+            "SELECT 1 INTO OUTFILE '/tmp/x'",
+            "UPDATE t SET a = 1",
+            "WITH x AS (SELECT 1) DELETE FROM t",
+            "SET @a = 1",
+            "BEGIN",
+            "",
+        ] {
+            assert!(!is(sql), "{sql}");
+        }
+    }
 
     #[test]
     fn what_frees_or_hides_writes_is_no_read() {

@@ -47,13 +47,33 @@ fn failed(error: io::Error) -> Error {
         .hint("free some space, or set --tmpdir to a directory with room for all statements")
 }
 
+fn not_made(directory: &Path, error: io::Error) -> Error {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    let is_wrong = [
+        NotADirectory,
+        NotFound,
+        PermissionDenied,
+        ReadOnlyFilesystem,
+    ]
+    .contains(&error.kind());
+    match is_wrong {
+        false => failed(error),
+        true => Error::usage(format!(
+            "failed to make a temporary file in {}",
+            directory.display()
+        ))
+        .because(error)
+        .hint("set --tmpdir to a directory that exists and may be written, with room for all statements"),
+    }
+}
+
 impl Spool {
     /// Makes the file in a directory.
     ///
     /// Errors: `Failed` where that is not possible.
     pub(super) fn new(directory: &Path) -> Result<Self> {
         Ok(Self {
-            file: tempfile::tempfile_in(directory).map_err(failed)?,
+            file: tempfile::tempfile_in(directory).map_err(|error| not_made(directory, error))?,
             rest: Vec::with_capacity(PIECE),
             written: 0,
         })

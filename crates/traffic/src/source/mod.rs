@@ -1,15 +1,17 @@
-//! Where statements come from: logs, and files of packets.
+//! Where statements come from: logs, files of packets, and what a server remembers.
 
 mod general_log;
 mod input;
 mod lines;
 mod opened;
+mod performance_schema;
 mod slow_log;
 mod times;
 
 pub use general_log::GeneralLog;
 pub use input::{Input, InputKind};
 pub use opened::Opened;
+pub use performance_schema::PerformanceSchema;
 pub use slow_log::SlowLog;
 
 use crate::Command;

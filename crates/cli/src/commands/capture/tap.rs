@@ -29,6 +29,11 @@ pub(super) fn open(args: &args::Capture, listen: &str, options: &Options, ui: &U
     if tap.replaced() {
         ui.note(&format!("replaced {}: nothing listened there", tap.place()));
     }
+    if let Some(why) = tap.silence() {
+        ui.warn(&format!(
+            "no server answers at {to} yet, so clients will be refused: {why}"
+        ));
+    }
     ui.note(&format!("tapping {} to {to}", tap.place()));
     Ok(tap)
 }

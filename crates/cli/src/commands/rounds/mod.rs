@@ -33,12 +33,14 @@ pub(super) fn run(args: &args::Replay, count: usize, ui: &Ui) -> Result<u8> {
             .iter()
             .map(RoundServer::plan)
             .collect::<Result<_>>()?;
+        refuse_one_server(&grounds)?;
         ui.answer(&RoundsPlanAnswer::new(count, plans));
         return Ok(exit::DONE);
     }
     for ground in &mut grounds {
         ground.check(ui)?;
     }
+    refuse_one_server(&grounds)?;
     let input = open(args, ui)?;
     let taken = std::iter::once(&args.file);
     let html = args.html.as_deref();
@@ -74,6 +76,14 @@ pub(super) fn run(args: &args::Replay, count: usize, ui: &Ui) -> Result<u8> {
         html.write(&page)?;
     }
     Ok(code)
+}
+
+/// Refuses variants that are called differently and are one server.
+fn refuse_one_server(grounds: &[RoundServer]) -> Result<()> {
+    match grounds {
+        [first, second] => second.refuse_the_same(first),
+        _ => Ok(()),
+    }
 }
 
 /// Says what each data directory has now. Two variants of one server have one: that of the last run.

@@ -12,7 +12,7 @@ use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::service::Commands;
 use evenkeel_traffic::replay::Outcome;
 use evenkeel_traffic::replay::rounds::{Turn, letter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long after a failure is waited for a server that starts.
@@ -31,6 +31,8 @@ pub(super) struct RoundServer {
     version: String,
     /// What the data directory has, once that was changed.
     state: Option<String>,
+    /// Where the data directory is, once the server has said so: later it may not run.
+    datadir: Option<PathBuf>,
 }
 
 /// What would be rolled back for a variant.
@@ -66,6 +68,7 @@ impl RoundServer {
             is_shared: false,
             version: String::new(),
             state: None,
+            datadir: None,
         };
         let second = match &wanted.against {
             Some(place) => {
@@ -84,6 +87,7 @@ impl RoundServer {
             is_shared: wanted.against.is_none(),
             version: String::new(),
             state: None,
+            datadir: None,
         });
         Ok(std::iter::once(first).chain(second).collect())
     }
@@ -123,9 +127,29 @@ impl RoundServer {
         drop(session);
         refuse_others(&self.connect, ui.cancel())?;
         if let Some(request) = &self.rollback {
-            baseline::plan_rollback(request)?;
+            self.datadir = Some(baseline::plan_rollback(request)?.datadir);
         }
         Ok(())
+    }
+
+    /// Checks that this is another server than that of variant A, by whatever name both are called: a lock that one
+    /// session has is seen by all of the same server.
+    pub(super) fn refuse_the_same(&self, first: &Self) -> Result<()> {
+        if self.is_shared {
+            return Ok(());
+        }
+        let name = format!("evenkeel-{}-{:016x}", std::process::id(), fastrand::u64(..));
+        let mut holder = Session::open(&first.connect)?;
+        let mut other = Session::open(&self.connect).map_err(|error| self.of_variant(error))?;
+        holder.value(&format!("SELECT GET_LOCK('{name}', 0)"))?;
+        match other.value(&format!("SELECT IS_USED_LOCK('{name}')"))? {
+            None => Ok(()),
+            Some(_) => Err(Error::usage(format!(
+                "--against {} is the server of variant A",
+                shown(&self.connect)
+            ))
+            .hint("name another server; to compare a setting on one server, use --set")),
+        }
     }
 
     /// Says what the variant is.
@@ -204,7 +228,8 @@ impl RoundServer {
         let Some(request) = request else {
             return error.hint(format!("this was {whose}; no data was changed"));
         };
-        let runs = match answers(&self.connect, request.start_deadline.min(STARTING)) {
+        let is_running = answers(&self.connect, request.start_deadline.min(STARTING));
+        let runs = match is_running {
             true => "the server runs",
             false => "the server does not answer yet",
         };
@@ -214,7 +239,7 @@ impl RoundServer {
         };
         error
             .hint(format!("this was {whose}; {runs}; {state}"))
-            .hint(again(&request.name, &self.connect))
+            .hint(self.again(&request.name, is_running))
     }
 
     /// Whether it is the server of variant A, too.
@@ -228,8 +253,26 @@ impl RoundServer {
         Some(format!(
             "The data directory of {} has {state}; {}.",
             shown(&self.connect),
-            again(&request.name, &self.connect)
+            self.again(&request.name, true)
         ))
+    }
+
+    /// Says how to return to the baseline. A server that does not run cannot say where its data directory is.
+    fn again(&self, baseline: &str, is_running: bool) -> String {
+        let connect = &self.connect;
+        let server = match (connect.means_socket(), &connect.socket, &connect.host) {
+            _ if !is_running && self.datadir.is_some() => {
+                let datadir = self.datadir.as_deref().unwrap_or(Path::new("DIR"));
+                format!(" --datadir {}", datadir.display())
+            }
+            (true, Some(socket), _) => format!(" -S {}", socket.display()),
+            (_, _, Some(host)) => {
+                let port = connect.port.map(|port| format!(" -P {port}"));
+                format!(" -h {host}{}", port.unwrap_or_default())
+            }
+            _ => String::new(),
+        };
+        format!("evenkeel baseline rollback {baseline}{server} --execute returns to the baseline")
     }
 
     fn of_variant(&self, error: Error) -> Error {
@@ -238,18 +281,6 @@ impl RoundServer {
             _ => error.hint("this is about the server of variant B"),
         }
     }
-}
-
-fn again(baseline: &str, connect: &ConnectOptions) -> String {
-    let server = match (connect.means_socket(), &connect.socket, &connect.host) {
-        (true, Some(socket), _) => format!(" -S {}", socket.display()),
-        (_, _, Some(host)) => {
-            let port = connect.port.map(|port| format!(" -P {port}"));
-            format!(" -h {host}{}", port.unwrap_or_default())
-        }
-        _ => String::new(),
-    };
-    format!("evenkeel baseline rollback {baseline}{server} --execute returns to the baseline")
 }
 
 fn rollback(

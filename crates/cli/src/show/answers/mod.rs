@@ -41,7 +41,9 @@ pub use backup::BackupAnswer;
 pub use binlog::ExtractAnswer;
 pub use capture::{CaptureAnswer, SeenBy, not_seen};
 pub use copy::CopyAnswer;
-pub use digest::{DigestAnswer, DigestedFile, earlier_digest};
+pub use digest::{
+    DigestAnswer, DigestedFile, PeriodsAnswer, ShownHistory, earlier_digest, rules_name,
+};
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
 pub use dump::DumpAnswer;
 pub use experiment::{Compared, Comparison};

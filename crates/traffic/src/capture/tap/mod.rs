@@ -90,20 +90,27 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Begins to listen. Whether the server is there shows when a client comes.
+    /// Begins to listen. A server that is not there may come later: see [`Tap::silence`].
     ///
     /// # Errors
     ///
-    /// `Usage` when the place to listen on is the server's, or is taken; when it cannot be listened on.
+    /// `Usage` when the place to listen on is the server's, or is taken, or when the server's leads to it; when it cannot be listened on.
     pub fn open(settings: Settings, text_bytes: usize) -> Result<Self> {
         settings.server.differs_from(&settings.listen)?;
         let listener = Listener::open(&settings.listen, settings.mode)?;
+        settings.server.is_not(&listener)?;
         Ok(Self {
             listener: Some(listener),
             settings,
             text_bytes,
             tally: Tally::default(),
         })
+    }
+
+    /// Returns why nothing answers at the server's place now, if so.
+    #[must_use]
+    pub fn silence(&self) -> Option<String> {
+        self.settings.server.silence()
     }
 
     /// Returns where clients connect, once it is known: port 0 is a free one.

@@ -10,7 +10,8 @@ use rustix::net::{
 };
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ const BACKLOG: i32 = 1024;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 const KEEPALIVE_TRIES: u32 = 3;
+/// How long a server may take to take the first connection, which only looks whether it is there.
+const PROBE: Duration = Duration::from_secs(2);
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
 /// A place to listen on or to connect to.
@@ -117,6 +120,55 @@ impl TapAddress {
         }
     }
 
+    /// Checks that a server's place does not lead to the tap itself, under whatever name: each connection would open
+    /// the next one, until there are no more.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` when it does, or when it has no address.
+    pub(super) fn is_not(&self, listener: &Listener) -> Result<()> {
+        let leads = match (self, &listener.file) {
+            (Self::File(path), Some(file)) => file.is_at(path),
+            (Self::Host(..), None) => {
+                let bound = listener.place.parse().ok();
+                let leads = |address: &Address| match (address, bound) {
+                    (Address::Tcp(address), Some(bound)) => leads_to(*address, bound),
+                    _ => false,
+                };
+                self.addresses()?.iter().any(leads)
+            }
+            _ => false,
+        };
+        match leads {
+            false => Ok(()),
+            true => Err(Error::usage(format!(
+                "--to {self} leads to the tap itself, which listens on {}",
+                listener.place
+            ))
+            .hint("name the server's own port or socket file in --to")),
+        }
+    }
+
+    /// Returns why nothing answers at the server's place, if so.
+    pub(super) fn silence(&self) -> Option<String> {
+        let addresses = match self.addresses() {
+            Ok(addresses) => addresses,
+            Err(error) => return Some(error.chain()),
+        };
+        let mut why = None;
+        for address in addresses {
+            let answer = match &address {
+                Address::Tcp(address) => TcpStream::connect_timeout(address, PROBE).map(drop),
+                Address::File(path) => UnixStream::connect(path).map(drop),
+            };
+            match answer {
+                Ok(()) => return None,
+                Err(error) => why = Some(error.to_string()),
+            }
+        }
+        why
+    }
+
     /// Returns the addresses that a name stands for.
     ///
     /// # Errors
@@ -162,6 +214,16 @@ impl Address {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Whether a connection to an address comes to a socket that is bound like this.
+fn leads_to(address: SocketAddr, bound: SocketAddr) -> bool {
+    let (to, on) = (address.ip().to_canonical(), bound.ip().to_canonical());
+    // All addresses of this host: only those can be bound to.
+    let is_own = || std::net::TcpListener::bind((to, 0)).is_ok();
+    let reaches = to == on || (on.is_unspecified() && (to.is_unspecified() || is_own()));
+    // A connection to no address in particular is one to this host.
+    address.port() == bound.port() && (reaches || (to.is_unspecified() && on.is_loopback()))
 }
 
 fn family(address: SocketAddr) -> AddressFamily {
@@ -272,6 +334,23 @@ pub(super) fn not_listening(place: &str, error: Errno) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_leads_to_itself_is_known() {
+        for (to, bound, leads) in [
+            ("127.0.0.1:7", "127.0.0.1:7", true),
+            ("[::ffff:127.0.0.1]:7", "127.0.0.1:7", true),
+            ("127.0.0.1:7", "127.0.0.1:8", false),
+            ("127.0.0.2:7", "127.0.0.1:7", false),
+            ("127.0.0.2:7", "0.0.0.0:7", true),
+            ("127.0.0.1:7", "[::]:7", true),
+            ("0.0.0.0:7", "127.0.0.1:7", true),
+            ("192.0.2.1:7", "0.0.0.0:7", false),
+        ] {
+            let is = leads_to(to.parse().unwrap(), bound.parse().unwrap());
+            assert_eq!(is, leads, "{to} {bound}");
+        }
+    }
 
     #[test]
     fn places_are_read() {

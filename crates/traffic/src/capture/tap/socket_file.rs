@@ -35,6 +35,11 @@ impl Drop for SocketFile {
 }
 
 impl SocketFile {
+    /// Whether this path leads to it.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|known| (known.dev(), known.ino()) == self.identity)
+    }
+
     /// Makes the file and listens on it. Nobody can connect before it has its mode.
     ///
     /// # Errors

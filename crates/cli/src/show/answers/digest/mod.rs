@@ -1,13 +1,20 @@
 //! The answer of `digest`.
 
+mod history;
+mod plan;
 pub(super) mod text;
+mod words;
+
+pub use history::{PeriodsAnswer, ShownHistory};
 
 use super::Answer;
 use evenkeel_traffic::digest::fingerprint::Rules;
-use evenkeel_traffic::digest::{Change, Changed, Class, Earlier, Names, Summary};
+use evenkeel_traffic::digest::{Change, Changed, Class, Earlier, Explanations, Names, Summary};
 use jiff::Timestamp;
+use plan::ShownPlan;
 use serde::Serialize;
 use serde_json::Value;
+use words::time;
 
 const SCHEMA: &str = "evenkeel/digest/1";
 
@@ -30,6 +37,8 @@ pub struct DigestAnswer {
     others: ShownClass,
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<Vec<ShownChange>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<ShownHistory>,
     #[serde(skip)]
     top: usize,
 }
@@ -80,6 +89,8 @@ pub(super) struct ShownClass {
     last_seen: Option<Timestamp>,
     sample: Option<ShownSample>,
     series: Vec<Interval>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<ShownPlan>,
 }
 
 #[derive(Serialize)]
@@ -115,6 +126,7 @@ struct ShownSample {
     latency_us: Option<f64>,
     at: Option<Timestamp>,
     session: Option<u32>,
+    schema: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -139,13 +151,6 @@ pub(super) struct ShownChange {
 
 fn us(ns: u64) -> f64 {
     ns as f64 / 1000.0
-}
-
-fn time(ns: i64) -> Option<Timestamp> {
-    match ns {
-        i64::MIN | i64::MAX => None,
-        ns => Timestamp::from_nanosecond(i128::from(ns)).ok(),
-    }
 }
 
 fn named(names: &Names) -> Vec<Named> {
@@ -178,7 +183,7 @@ impl DigestAnswer {
         let shown = |class: &Class| ShownClass::of(class, summary);
         Self {
             files,
-            fingerprints: name(rules),
+            fingerprints: rules_name(rules),
             from: time(summary.total.first_ns),
             to: time(summary.total.last_ns),
             seconds: summary.seconds(),
@@ -192,12 +197,31 @@ impl DigestAnswer {
             classes: summary.classes.iter().map(shown).collect(),
             others: shown(&summary.others),
             changes: changes.map(|all| all.iter().map(ShownChange::of).collect()),
+            history: None,
             top,
         }
     }
+
+    /// Also says how a server would run the samples.
+    #[must_use]
+    pub fn with_plans(mut self, plans: &Explanations) -> Self {
+        for class in &mut self.classes {
+            class.plan = plans.get(&class.id).map(ShownPlan::of);
+        }
+        self
+    }
+
+    /// Also says what the history has to do with it.
+    #[must_use]
+    pub fn with_history(mut self, history: Option<ShownHistory>) -> Self {
+        self.history = history;
+        self
+    }
 }
 
-fn name(rules: Rules) -> &'static str {
+/// Returns the name of rules, which is a contract of JSON.
+#[must_use]
+pub fn rules_name(rules: Rules) -> &'static str {
     match rules {
         Rules::Evenkeel => "evenkeel",
         Rules::Percona => "pt",
@@ -239,6 +263,7 @@ impl ShownClass {
                     latency_us: sample.total_ns.map(us),
                     at: time(sample.at_ns),
                     session: sample.session,
+                    schema: sample.schema.clone(),
                 }),
             series: buckets
                 .filter(|(_, bucket)| bucket.count > 0)
@@ -249,6 +274,7 @@ impl ShownClass {
                     sum_us: us(bucket.sum_ns),
                 })
                 .collect(),
+            plan: None,
         }
     }
 }
@@ -299,7 +325,7 @@ impl ShownChange {
 /// Reads an earlier answer; says what is wrong with it.
 pub fn earlier_digest(text: &[u8], rules: Rules) -> Result<Vec<Earlier>, String> {
     let answer = answer(text, SCHEMA, "is not the answer of a digest")?;
-    if answer["fingerprints"] != name(rules) {
+    if answer["fingerprints"] != rules_name(rules) {
         return Err("has fingerprints of other rules".to_owned());
     }
     classes(&answer, "")

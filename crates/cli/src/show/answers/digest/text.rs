@@ -1,12 +1,10 @@
 //! The digest as people read it: a line for each class, then the first few in detail.
 
+use super::words::local;
+pub(in crate::show::answers) use super::words::{micros, plain, short};
 use super::{DigestAnswer, Latency, Named, ShownChange, ShownClass};
-use crate::show::obeyed::is_obeyed;
 use crate::show::{Align, TextTable};
 use evenkeel_op::units;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-use std::time::Duration;
 
 /// Of how many classes the details are shown.
 const DETAILS: usize = 3;
@@ -20,6 +18,9 @@ const COLUMN: usize = 40;
 
 pub(super) fn of(answer: &DigestAnswer) -> String {
     let mut text = head(answer);
+    if let Some(history) = &answer.history {
+        text.push_str(&history.text());
+    }
     if answer.classes.is_empty() {
         return text;
     }
@@ -34,6 +35,7 @@ pub(super) fn of(answer: &DigestAnswer) -> String {
         text.push('\n');
         text.push_str(&details(number + 1, class));
     }
+    text.push_str(&plans(answer));
     if let Some(changes) = &answer.changes {
         text.push('\n');
         text.push_str(&changed(changes, answer.top));
@@ -200,6 +202,23 @@ fn details(number: usize, class: &ShownClass) -> String {
     text
 }
 
+/// The plans of all classes that have one: what is said above is of the first few.
+fn plans(answer: &DigestAnswer) -> String {
+    let classes = answer.classes.iter().zip(1..);
+    let plans = classes.filter_map(|(class, number)| {
+        let title = short(&plain(&class.fingerprint), TITLE);
+        Some(format!(
+            "{number}. {title}\n{}",
+            class.plan.as_ref()?.text()
+        ))
+    });
+    let plans: String = plans.collect();
+    match plans.is_empty() {
+        true => plans,
+        false => format!("\nHow the server would run the samples:\n{plans}"),
+    }
+}
+
 /// A line for each power of ten.
 fn histogram(all: &Latency) -> String {
     const NAMES: [&str; 8] = [
@@ -288,28 +307,6 @@ fn list(names: &[Named]) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-fn local(time: Timestamp) -> String {
-    let zoned = time.to_zoned(TimeZone::system());
-    zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
-/// Writes a time: three digits that count.
-pub(in crate::show::answers) fn micros(us: f64) -> String {
-    let (value, unit) = match us {
-        us if us < 1000.0 => (us, "µs"),
-        us if us < 1_000_000.0 => (us / 1000.0, "ms"),
-        us if us < 120_000_000.0 => (us / 1_000_000.0, "s"),
-        us => {
-            return units::duration(Duration::try_from_secs_f64(us / 1e6).unwrap_or(Duration::MAX));
-        }
-    };
-    match value {
-        large if large >= 100.0 => format!("{large:.0} {unit}"),
-        middle if middle >= 10.0 => format!("{middle:.1} {unit}"),
-        small => format!("{small:.2} {unit}"),
-    }
-}
-
 /// Draws a share, in eighths of a letter.
 fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
@@ -317,17 +314,4 @@ fn bar(share: f64, width: usize) -> String {
     let mut bar = "█".repeat(eighths / 8);
     bar.extend((!eighths.is_multiple_of(8)).then(|| EIGHTHS[eighths % 8]));
     bar
-}
-
-/// Makes one line of a text in which a terminal finds nothing to obey.
-pub(in crate::show::answers) fn plain(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.replace(is_obeyed, "\u{fffd}")
-}
-
-pub(in crate::show::answers) fn short(text: &str, letters: usize) -> String {
-    match text.char_indices().nth(letters) {
-        Some((at, _)) => format!("{}…", text[..at].trim_end()),
-        None => text.to_owned(),
-    }
 }

@@ -1,0 +1,115 @@
+//! `digest`.
+
+mod asked;
+mod history;
+mod plans;
+mod remembered;
+
+use super::page_file::PageFile;
+use super::traffic_file::TrafficFile;
+use crate::args;
+use crate::show::Ui;
+use crate::show::answers::DigestAnswer;
+pub(super) use asked::{about, moment};
+use asked::{earlier, filter, key, rules};
+use evenkeel_op::{Result, exit};
+use evenkeel_traffic::digest::fingerprint::Mode;
+use evenkeel_traffic::digest::{self, Digest, Options, Summary};
+use evenkeel_traffic::{Statement, capture};
+use std::cmp::Reverse;
+use std::path::PathBuf;
+
+/// Runs the command.
+pub fn run(args: &args::Digest, ui: &Ui) -> Result<u8> {
+    let mut compare = args.compare.clone();
+    let mut logs = args.files.clone();
+    if args.kept.history.is_none() {
+        // `--compare BEFORE.json LOG`: only periods come in pairs.
+        logs.splice(0..0, compare.drain(compare.len().min(1)..));
+    }
+    match logs.is_empty() && args.server.is_none() {
+        true => history::show(args, &compare, ui),
+        false => read(args, &logs, &compare, ui),
+    }
+}
+
+fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> Result<u8> {
+    let rules = rules(args);
+    let options = Options {
+        classes: args.classes as usize,
+        rules,
+        mode: Mode::of(&args.sql_mode),
+        filter: filter(args)?,
+    };
+    // What cannot be read or written is said before an hour of reading.
+    let mut kept = history::Kept::open(args, ui)?;
+    let explainer = plans::Explainer::of(args, ui)?;
+    let before = match (compare, &mut kept) {
+        ([], _) => None,
+        ([one], None) => Some(earlier(one, rules)?),
+        ([one], Some(kept)) => Some(kept.or_earlier(one, args, |path| earlier(path, rules))?),
+        _ => return Err(history::two_periods_and_logs()),
+    };
+    let open = |path| TrafficFile::open(path, args.source, ("--port", packets(args)), ui);
+    let server = remembered::open(args, ui)?;
+    let inputs = logs.iter().map(|path| open(path));
+    let inputs = inputs.collect::<Result<Vec<_>>>();
+    ui.cancel().check()?;
+    let inputs = inputs?;
+    let taken = logs.iter().chain(compare).chain(&args.kept.history);
+    let html = args.html.as_deref();
+    let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
+    let mut digest = Digest::new(options);
+    let mut files = Vec::new();
+    let mut add = |statement: &Statement<'_>| {
+        digest.add(statement);
+        Ok(())
+    };
+    for input in inputs {
+        files.push(input.read(&mut add, ui)?);
+        ui.cancel().check()?;
+    }
+    if let Some(server) = server {
+        files.push(remembered::read(server, &mut add, ui)?);
+    }
+    let summary = sorted(digest.end(), args);
+    let changes = before.map(|before| digest::changes(&before, &summary));
+    let top = usize::from(args.top);
+    let unread = files.iter().map(|file| file.unreadable).sum::<u64>();
+    let plans = explainer.explain(&summary, top, ui)?;
+    let added = kept.map(|kept| kept.add(args, logs, &files, &summary));
+    // What could not be kept costs no answer.
+    let (kept, failed) = match added {
+        Some(Ok(kept)) => (Some(kept), None),
+        Some(Err(error)) => (None, Some(error)),
+        None => (None, None),
+    };
+    let answer = DigestAnswer::new(files, rules, &summary, changes.as_deref(), top);
+    ui.answer(&answer.with_history(kept).with_plans(&plans));
+    if let Some(file) = html {
+        let page = digest::page(&summary, changes.as_deref(), &plans, top, about());
+        file.write(&page.to_html())?;
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    Ok(if unread > 0 {
+        exit::PARTIAL
+    } else {
+        plans::code(&plans)
+    })
+}
+
+/// Returns how captured packets are read.
+fn packets(args: &args::Digest) -> capture::Options {
+    capture::Options {
+        ports: args.port.clone(),
+        ..capture::Options::default()
+    }
+}
+
+/// Has the classes in the order that was asked for.
+fn sorted(mut summary: Summary, args: &args::Digest) -> Summary {
+    { &mut summary.classes }.sort_by_key(|class| Reverse(key(class, args.sort)));
+    summary
+}
