@@ -1,7 +1,7 @@
 //! `digest`.
 
 use super::page_file::PageFile;
-use super::traffic_file::TrafficFile;
+use super::traffic_file::{Reading, TrafficFile};
 use crate::args::{self, DigestRules, DigestSort};
 use crate::show::Ui;
 use crate::show::answers::{DigestAnswer, earlier_digest};
@@ -34,11 +34,16 @@ pub fn run(args: &args::Digest, ui: &Ui) -> Result<u8> {
         .as_deref()
         .map(|path| earlier(path, rules))
         .transpose()?;
-    let packets = || capture::Options {
-        ports: args.port.clone(),
-        ..capture::Options::default()
+    let reading = || Reading {
+        source: args.source,
+        port_flag: "--port",
+        packets: capture::Options {
+            ports: args.port.clone(),
+            ..capture::Options::default()
+        },
+        identities: &args.identity,
     };
-    let open = |path| TrafficFile::open(path, args.source, ("--port", packets()), ui);
+    let open = |path| TrafficFile::open(path, reading(), ui);
     let inputs = args.files.iter().map(|path| open(path));
     let inputs = inputs.collect::<Result<Vec<_>>>();
     ui.cancel().check()?;

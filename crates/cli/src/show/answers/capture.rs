@@ -1,10 +1,13 @@
 //! What `capture` says at its end: how much was seen.
 
 use super::Answer;
+use crate::settings::shown_place;
 use evenkeel_op::{Error, units};
 use evenkeel_traffic::Coverage;
 use evenkeel_traffic::capture::tap::Tally;
+use evenkeel_traffic::kept::Written;
 use serde::Serialize;
+use std::path::Path;
 
 /// How much of what went by was seen.
 #[derive(Debug, Clone, Serialize)]
@@ -33,10 +36,23 @@ pub struct CaptureAnswer {
     pub damage: Option<String>,
     /// With --tap: its connections.
     pub tap: Option<TapAnswer>,
+    /// With --directory: what was written into it.
+    pub kept: Option<KeptAnswer>,
     /// Nothing of the above is missing.
     pub complete: bool,
     #[serde(skip)]
     missing: Vec<String>,
+}
+
+/// What was written into a directory.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeptAnswer {
+    /// The directory.
+    pub directory: String,
+    /// Files, all complete.
+    pub files: u64,
+    /// Statements in them.
+    pub statements: u64,
 }
 
 /// What became of the connections of a tap.
@@ -68,10 +84,7 @@ impl CaptureAnswer {
         if let Some(Tally { refused, .. }) = tally
             && refused > 0
         {
-            let connections = units::count(refused, "connection");
-            missing.push(format!(
-                "{connections} refused: raise the limit of open files"
-            ));
+            missing.push(self::refused(refused));
         }
         Self {
             statements: coverage.statements,
@@ -92,10 +105,28 @@ impl CaptureAnswer {
                 cut_off: tally.cut_off,
                 logins_failed: tally.logins_failed,
             }),
+            kept: None,
             complete: missing.is_empty(),
             missing,
         }
     }
+}
+
+impl CaptureAnswer {
+    /// Adds what was written into a directory.
+    pub fn keeps(&mut self, directory: Option<&Path>, written: Written) {
+        self.kept = directory.map(|directory| KeptAnswer {
+            directory: shown_place(directory),
+            files: written.files,
+            statements: written.statements,
+        });
+    }
+}
+
+/// Says that a tap refused connections.
+pub fn refused(count: u64) -> String {
+    let connections = units::count(count, "connection");
+    format!("{connections} refused: raise the limit of open files")
 }
 
 /// Says what was not seen.
@@ -172,9 +203,14 @@ impl Answer for CaptureAnswer {
             Some(tap) => units::count(tap.connections, "connection"),
             None => units::count(self.packets, "packet"),
         };
-        let shown = match self.shown == self.statements {
-            true => String::new(),
-            false => format!(", {} shown", self.shown),
+        let shown = match (&self.kept, self.shown == self.statements) {
+            (Some(kept), _) => format!(
+                ", {} kept in {}",
+                kept.statements,
+                units::count(kept.files, "file")
+            ),
+            (None, true) => String::new(),
+            (None, false) => format!(", {} shown", self.shown),
         };
         let open = match self.unanswered {
             0 => String::new(),

@@ -39,7 +39,7 @@ mod url;
 
 pub use backup::BackupAnswer;
 pub use binlog::ExtractAnswer;
-pub use capture::{CaptureAnswer, not_seen};
+pub use capture::{CaptureAnswer, not_seen, refused};
 pub use copy::CopyAnswer;
 pub use digest::{DigestAnswer, DigestedFile, earlier_digest};
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
