@@ -6,7 +6,7 @@ use crate::settings::{self, shown_place};
 use crate::show::Ui;
 use crate::show::answers::{DigestedFile, not_seen, refused};
 use evenkeel_op::{Error, Result, units};
-use evenkeel_repository::is_begun_by_age;
+use evenkeel_repository::{Credentials, is_begun_by_age};
 use evenkeel_traffic::capture::Options;
 use evenkeel_traffic::kept::{KeptCapture, Missing, is_begun_by_parquet};
 use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
@@ -42,7 +42,8 @@ impl TrafficFile {
     /// Errors: `Usage` where it is not there, or of no kind that is known; `WrongKey` where it is encrypted and no
     /// identity opens it.
     pub(super) fn open(path: &Path, reading: Reading<'_>, ui: &Ui) -> Result<Self> {
-        if let Some(kept) = kept(path, reading.identities, ui)? {
+        let credentials = settings::identities(reading.identities)?;
+        if let Some(kept) = kept(path, credentials, ui)? {
             return Ok(Self {
                 name: shown_place(path),
                 kind: "parquet",
@@ -133,10 +134,9 @@ impl TrafficFile {
 }
 
 /// Opens what may be a capture in Parquet: a URL, a directory, or a file that begins like one.
-fn kept(path: &Path, identities: &[PathBuf], ui: &Ui) -> Result<Option<KeptCapture>> {
+fn kept(path: &Path, credentials: Credentials, ui: &Ui) -> Result<Option<KeptCapture>> {
     if settings::is_url(path) || path.is_dir() {
         let store = ui.location(path, None)?.store();
-        let credentials = settings::identities(identities)?;
         return KeptCapture::directory(store, credentials).map(Some);
     }
     // What is no file of this host is none of these, and what cannot be opened is told by who reads it.
@@ -149,7 +149,6 @@ fn kept(path: &Path, identities: &[PathBuf], ui: &Ui) -> Result<Option<KeptCaptu
     if read.is_err() || !(is_begun_by_parquet(&first) || is_begun_by_age(&first)) {
         return Ok(None);
     }
-    let credentials = settings::identities(identities)?;
     KeptCapture::file(file, &path.display().to_string(), credentials).map(Some)
 }
 

@@ -26,8 +26,8 @@ pub use writing::{Append, CaptureDirectory, Settings, Written};
 use evenkeel_op::Error;
 use parquet::errors::ParquetError;
 
-/// The object that says that a directory holds captures, and what is in it.
-pub const MARK: &str = "capture.json";
+/// The object that says that a directory holds captures. Engines pass over names that begin like this.
+pub const MARK: &str = "_capture.json";
 /// What it says.
 const MARK_TEXT: &str = "{\"schema\":\"evenkeel/capture-directory/1\"}\n";
 /// What the names of files end with.

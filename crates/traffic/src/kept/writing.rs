@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Rows are written when they take so much memory.
 const GROUP_BYTES: u64 = 8 << 20;
 /// The lock of who writes.
-const LOCK: &str = "writing.lock";
+const LOCK: &str = "_writing.lock";
 
 /// Whether a directory that holds captures is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
