@@ -98,11 +98,6 @@ fn a_killed_capture_has_whole_files_and_can_be_added_to() {
     assert!(said.contains("has no end"), "{said}");
     let entries = json["files"][0]["entries"].as_u64().unwrap();
     assert!(entries > 0 && entries < 2001, "{entries}");
-    let again = evenkeel(room.path(), &[&SMALL[..], &["d", "--append"]].concat())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(err(&again).contains("pcap"), "{}", err(&again));
     fs::write(room.path().join("all.pcap"), &packets).unwrap();
     let words = ["capture", "--pcap=all.pcap", "--directory=d", "--append"];
     let again = evenkeel(room.path(), &words).output().unwrap();
