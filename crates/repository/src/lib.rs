@@ -69,6 +69,7 @@ pub use age::secrecy;
 pub use copy::{Chosen, Copied, CopyReport, CopyTo, CopyWay};
 pub use crypt::{
     Access, Credentials, Encrypt, KeyChange, KeyHolder, KeyPlan, NewIdentity, Recipient, Role,
+    decrypted, encrypted, is_begun_by_age,
 };
 pub use forget::{Forget, ForgetPlan};
 pub use head::Proof;

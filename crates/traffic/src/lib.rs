@@ -1,5 +1,5 @@
-//! Statements that clients send to a server: where they are seen (`capture`), what they sum up to (`digest`), and how they run again
-//! on another server (`replay`).
+//! Statements that clients send to a server: where they are seen (`capture`), how they are kept (`kept`), what they sum up to (`digest`), and
+//! how they run again on another server (`replay`).
 //!
 //! Every source hands out the same [`Statement`]s and ends with the same [`Coverage`].
 
@@ -8,6 +8,7 @@ pub mod digest;
 mod error_name;
 mod filter;
 pub mod history;
+pub mod kept;
 pub mod replay;
 pub mod source;
 mod statement;

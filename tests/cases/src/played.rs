@@ -99,6 +99,12 @@ impl Played {
         }
     }
 
+    /// The server's TCP port while it was captured.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Statements in all.
     #[must_use]
     pub fn statements() -> i64 {

@@ -5,6 +5,10 @@ use evenkeel_cases::pages::Page;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
+/// Succeeds when a capture on an interface listens, and a statement went by.
+const KEPT: &str =
+    "[ $(wc -l </proc/net/packet) -gt 1 ] && mariadb -h db2 -e 'SELECT 1' && sleep 0.3";
+
 #[test]
 fn capture() {
     let house = House::new("db1", PROGRAM);
@@ -43,6 +47,10 @@ fn capture() {
     page.run("tcpdump -i any -s 0 -w shop.pcap");
     let found = house.run("grep -c 'FROM shop.orders' shop.log");
     assert_ne!(found.trim(), "0");
+    // Until somebody ends it: here when a statement went by that is not kept yet.
+    page.briefly("--directory shop.capture", KEPT);
+    page.code("--directory shop.capture", 143);
+    page.run("evenkeel capture --interface any --directory");
     house.run("mariadb -e 'CREATE USER app@localhost'");
     page.briefly(
         "--tap :3307",
@@ -64,6 +72,31 @@ fn capture() {
     page.run("evenkeel capture --tap :3307");
     page.run("evenkeel capture --tap 0.0.0.0");
     page.run("evenkeel capture --uprobes");
+    page.end();
+}
+
+#[test]
+fn query() {
+    let house = House::new("db1", PROGRAM);
+    house.start_mariadb();
+    house.start_another("db2", 8, "");
+    house.sql_of("db2", "CREATE USER root@db1");
+    let mut page = Page::open(&house, "tasks/query.md");
+    page.briefly("--directory shop.capture", KEPT);
+    page.code("--directory shop.capture", 143);
+    page.run("evenkeel capture --interface any --directory");
+    let elsewhere = "tests/cases/tests/directories_are_as_good_as_packets.rs";
+    page.pass("import duckdb", elsewhere, "read_parquet(");
+    page.pass(
+        "from pyspark.sql",
+        elsewhere,
+        "createOrReplaceTempView('statements')",
+    );
+    page.pass(
+        "-- The digest of captures",
+        elsewhere,
+        "the_page_shows_what_is_shipped",
+    );
     page.end();
 }
 

@@ -79,6 +79,7 @@ fn everything_is_where_it_is_looked_for() {
         "/usr/share/doc/evenkeel/examples/example.conf",
         "/usr/share/doc/evenkeel/examples/example.toml",
         "/usr/share/doc/evenkeel/LICENSE-MIT",
+        "/usr/share/evenkeel/sql/digest.sql",
     ] {
         assert!(found.contains(wanted), "{wanted} is not among {found:#?}");
     }

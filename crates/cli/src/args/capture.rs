@@ -2,6 +2,7 @@
 
 use super::connection::SslModeArg;
 use clap::{ArgGroup, Args, ValueEnum};
+use evenkeel_repository::Recipient;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ Examples:
   tcpdump -i any -s 0 -U -w - 'tcp port 3306' | evenkeel capture --pcap -
   evenkeel capture --pcap shop.pcap --min-latency 100ms --user app
   evenkeel capture --pcap shop.pcap --format slowlog > shop.log   For tools that read slow logs
+  evenkeel capture --interface any --directory shop.capture       Into Parquet files: for digest, replay, SQL
+  evenkeel capture --interface any --directory shop.capture --append --redact
+  evenkeel capture --interface any --directory s3://captures/shop --encrypt-to age1...
   evenkeel capture --tap :3307 --to 127.0.0.1:3306                Clients connect to port 3307 of this host
   evenkeel capture --tap /run/evenkeel/tap.sock --to /run/mysqld/mysqld.sock
   evenkeel capture --tap 0.0.0.0:3307 --to db1 --tap-cert tap.pem --tap-key tap-key.pem
@@ -119,6 +123,9 @@ pub struct Capture {
     /// The output format [default: line; with --json: json].
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<CaptureFormat>,
+    /// Where statements are kept.
+    #[command(flatten)]
+    pub kept: CaptureKept,
     /// Only statements of this account; repeat for several.
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     pub user: Vec<String>,
@@ -137,6 +144,31 @@ pub struct Capture {
     /// Keep at most this much of each statement's text.
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = super::size)]
     pub max_text: u64,
+}
+
+/// A directory of captures.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Directory")]
+pub struct CaptureKept {
+    /// Instead of showing statements, write them into Parquet files in this directory, new or empty, or in an
+    /// object store (s3://BUCKET/FOLDER); for `digest`, `replay`, DuckDB and Spark.
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "format")]
+    pub directory: Option<PathBuf>,
+    /// Add to a directory that already holds captures.
+    #[arg(long, requires = "directory")]
+    pub append: bool,
+    /// Begin another file when one has about this size.
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = super::size, requires = "directory")]
+    pub file_size: u64,
+    /// Finish a file after this time; if the capture is killed, at most that much is lost.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = super::span, requires = "directory")]
+    pub file_time: Duration,
+    /// Keep no values: of each statement only the fingerprint is written. Cannot be replayed.
+    #[arg(long, requires = "directory")]
+    pub redact: bool,
+    /// Encrypt the files for this recipient (`age1…`); repeat for several.
+    #[arg(long, value_parser = super::recipient, value_name = "RECIPIENT", requires = "directory")]
+    pub encrypt_to: Vec<Recipient>,
 }
 
 /// The output format.

@@ -12,6 +12,7 @@ Examples:
   evenkeel digest slow.log --database shop --match 'orders'   Only those in shop that mention orders
   evenkeel digest slow.log --html digest.html                 A page with plots, to share
   evenkeel digest shop.pcap                                   What tcpdump captured
+  evenkeel digest shop.capture                                What 'evenkeel capture --directory' wrote
   evenkeel digest --server db1 --for 10m                      What db1 runs, by its performance_schema
   evenkeel digest monday.log --json > monday.json
   evenkeel digest tuesday.log --compare monday.json           What is new, gone, slower, faster
@@ -21,15 +22,15 @@ Examples:
   evenkeel digest slow.log --explain db2 --top 5              And how db2 would run them
 
 Statements that differ only in their values are one class. The command reads slow query logs and general query
-logs of MySQL and MariaDB, and captured packets (pcap, pcapng), plain or compressed with gzip or zstd. A general log does not say how long
-statements took. Strings in statements that mention a password are never shown. Exit code 3: some entries
+logs of MySQL and MariaDB, captured packets (pcap, pcapng), plain or compressed with gzip or zstd, and captures
+in Parquet: a directory or single files. A general log does not say how long statements took. Strings in statements that mention a password are never shown. Exit code 3: some entries
 could not be read; the report says how many, and where.";
 
 /// Show which statements cost the most, from a server's logs or captured packets.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Digest {
-    /// The logs or captures; - reads standard input.
+    /// The logs, captures, or directories of captures (also s3://BUCKET/FOLDER); - reads standard input.
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Instead of logs, read what this server's performance_schema remembers, as it runs: a host, HOST:PORT, or the
@@ -49,6 +50,9 @@ pub struct Digest {
     #[arg(long, value_name = "PORT", default_value = "3306",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Vec<u16>,
+    /// A file with the identity that encrypted captures open with; repeat for several.
+    #[arg(long, value_name = "FILE")]
+    pub identity: Vec<PathBuf>,
     /// How many classes the report shows; the JSON document has all classes that are kept.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     pub top: u16,

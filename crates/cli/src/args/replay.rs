@@ -9,6 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   evenkeel replay shop.pcap --read-only -h test-db            Only what reads, as fast as it was
   evenkeel replay shop.pcap --allow-writes -h test-db --speed max
+  evenkeel replay shop.capture --read-only -h test-db          What 'evenkeel capture --directory' wrote
   evenkeel replay slow.log --read-only -h test-db --warm-up 5m --html replay.html
   evenkeel replay shop.pcap --read-only -h masked-db --ignore-results    The data are not those of the capture
   evenkeel replay shop.pcap --allow-writes -h old --json > old.json
@@ -38,7 +39,7 @@ than in the capture.";
 #[command(after_help = EXAMPLES,
           group = ArgGroup::new("what").required(true).args(["read_only", "allow_writes"]))]
 pub struct Replay {
-    /// The capture (pcap, pcapng) or log; - reads standard input.
+    /// The capture (pcap, pcapng, a directory of captures, also s3://BUCKET/FOLDER) or log; - reads standard input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Replay only what reads; the server refuses everything else.
@@ -77,6 +78,9 @@ pub struct Replay {
     /// The kind of file [default: detected from the contents].
     #[arg(long, value_name = "KIND", help_heading = "The capture")]
     pub source: Option<DigestSource>,
+    /// A file with the identity that an encrypted capture opens with; repeat for several.
+    #[arg(long, value_name = "FILE", help_heading = "The capture")]
+    pub identity: Vec<PathBuf>,
     /// The port that the captured server listened on; repeat for several.
     #[arg(long, value_name = "PORT", default_value = "3306", help_heading = "The capture",
           value_parser = clap::value_parser!(u16).range(1..))]

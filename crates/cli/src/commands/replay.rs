@@ -3,7 +3,7 @@
 use super::digest::{about, moment};
 use super::load::pair;
 use super::page_file::PageFile;
-use super::traffic_file::TrafficFile;
+use super::traffic_file::{Reading, TrafficFile};
 use crate::args;
 use crate::settings;
 use crate::show::Ui;
@@ -76,7 +76,21 @@ pub(super) fn open<'a>(args: &'a args::Replay, ui: &'a Ui) -> Result<TrafficFile
         values: true,
         ..capture::Options::default()
     };
-    TrafficFile::open(&args.file, args.source, ("--captured-port", packets), ui)
+    let reading = Reading {
+        source: args.source,
+        port_flag: "--captured-port",
+        packets,
+        identities: &args.identity,
+    };
+    let file = TrafficFile::open(&args.file, reading, ui)?;
+    match file.is_redacted() {
+        true => Err(Error::usage(format!(
+            "{} was captured with --redact: its statements have no values",
+            args.file.display()
+        ))
+        .hint("replay needs a capture without --redact; digest reads this one")),
+        false => Ok(file),
+    }
 }
 
 /// Reads the capture, and plans what each session does.

@@ -2,39 +2,61 @@
 
 use super::piped;
 use crate::args::DigestSource;
+use crate::settings::{self, shown_place};
 use crate::show::Ui;
-use crate::show::answers::{DigestedFile, not_seen};
-use evenkeel_op::{Error, Result};
+use crate::show::answers::{DigestedFile, not_seen, refused};
+use evenkeel_op::{Error, Result, units};
+use evenkeel_repository::{Credentials, is_begun_by_age};
 use evenkeel_traffic::capture::Options;
+use evenkeel_traffic::kept::{KeptCapture, Missing, is_begun_by_parquet};
 use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
 use evenkeel_traffic::{Coverage, Source, Statement};
 use jiff::tz::TimeZone;
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
-/// A file that was opened, and found to be of a kind that can be read.
+/// A file or a directory of captures that was opened, and found to be of a kind that can be read.
 pub(super) struct TrafficFile {
     name: String,
-    kind: InputKind,
+    kind: &'static str,
     opened: Opened,
     port_flag: &'static str,
 }
 
+/// How files are read.
+pub(super) struct Reading<'a> {
+    /// The kind that they have, whatever they look like.
+    pub(super) source: Option<DigestSource>,
+    /// The flag that names the ports of `packets`.
+    pub(super) port_flag: &'static str,
+    /// How packets are decoded.
+    pub(super) packets: Options,
+    /// What opens encrypted captures.
+    pub(super) identities: &'a [PathBuf],
+}
+
 impl TrafficFile {
-    /// Opens a file; `-` is standard input. `options` are for packets, with the flag that names ports.
+    /// Opens a file, a directory or a URL of captures; `-` is standard input.
     ///
-    /// Errors: `Usage` where it is not there, or of no kind that is known.
-    pub(super) fn open(
-        path: &Path,
-        source: Option<DigestSource>,
-        (port_flag, options): (&'static str, Options),
-        ui: &Ui,
-    ) -> Result<Self> {
+    /// Errors: `Usage` where it is not there, or of no kind that is known; `WrongKey` where it is encrypted and no
+    /// identity opens it.
+    pub(super) fn open(path: &Path, reading: Reading<'_>, ui: &Ui) -> Result<Self> {
+        let credentials = settings::identities(reading.identities)?;
+        if let Some(kept) = kept(path, credentials, ui)? {
+            return Ok(Self {
+                name: shown_place(path),
+                kind: "parquet",
+                opened: Opened::Kept(Box::new(kept)),
+                port_flag: reading.port_flag,
+            });
+        }
         let name = match path == Path::new("-") {
             true => "standard input".to_owned(),
             false => path.display().to_string(),
         };
         let input = Input::of(name, piped::open(path, "log file", ui.cancel())?)?;
-        let kind = match source {
+        let kind = match reading.source {
             Some(DigestSource::SlowLog) => Some(InputKind::SlowLog),
             Some(DigestSource::GeneralLog) => Some(InputKind::GeneralLog),
             Some(DigestSource::Packets) => Some(InputKind::Packets),
@@ -43,22 +65,29 @@ impl TrafficFile {
         let name = input.name.clone();
         let kind = kind.ok_or_else(|| {
             Error::usage(format!(
-                "{name} is neither a slow query log, nor a general query log, nor captured packets"
+                "{name} is neither a slow query log, nor a general query log, nor captured packets, nor a capture \
+                 in Parquet"
             ))
             .hint("if it is a log with a damaged beginning, give its kind with --source")
+            .hint("a Parquet file cannot be read from a pipe: give its name")
         })?;
-        let opened = Opened::new(input, kind, TimeZone::system(), options)?;
+        let opened = Opened::new(input, kind, TimeZone::system(), reading.packets)?;
         Ok(Self {
             name,
-            kind,
+            kind: kind.name(),
             opened,
-            port_flag,
+            port_flag: reading.port_flag,
         })
     }
 
     /// Whether its times say who came before whom.
     pub(super) fn has_exact_times(&self) -> bool {
-        self.kind == InputKind::Packets
+        matches!(self.opened, Opened::Packets(_) | Opened::Kept(_))
+    }
+
+    /// Whether the values of its statements were left out when they were captured.
+    pub(super) fn is_redacted(&self) -> bool {
+        matches!(&self.opened, Opened::Kept(kept) if kept.is_redacted())
     }
 
     /// Hands each statement to `each`, and says what could not be read.
@@ -73,6 +102,11 @@ impl TrafficFile {
         let (missing, unreadable) = match &self.opened {
             Opened::Packets(packets) => {
                 let missing = not_seen(&coverage, packets.is_cut(), packets.damage());
+                let count = missing.len() as u64;
+                (missing.join("; "), count)
+            }
+            Opened::Kept(kept) => {
+                let missing = not_kept(&coverage, kept);
                 let count = missing.len() as u64;
                 (missing.join("; "), count)
             }
@@ -92,11 +126,47 @@ impl TrafficFile {
         }
         Ok(DigestedFile {
             file: self.name,
-            source: self.kind.name(),
+            source: self.kind,
             entries: coverage.statements,
             unreadable,
         })
     }
+}
+
+/// Opens what may be a capture in Parquet: a URL, a directory, or a file that begins like one.
+fn kept(path: &Path, credentials: Credentials, ui: &Ui) -> Result<Option<KeptCapture>> {
+    if settings::is_url(path) || path.is_dir() {
+        let store = ui.location(path, None)?.store();
+        return KeptCapture::directory(store, credentials).map(Some);
+    }
+    // What is no file of this host is none of these, and what cannot be opened is told by who reads it.
+    let is_file = path.metadata().is_ok_and(|facts| facts.is_file());
+    let Some(mut file) = is_file.then(|| File::open(path).ok()).flatten() else {
+        return Ok(None);
+    };
+    let mut first = Vec::new();
+    let read = file.by_ref().take(64).read_to_end(&mut first);
+    if read.is_err() || !(is_begun_by_parquet(&first) || is_begun_by_age(&first)) {
+        return Ok(None);
+    }
+    KeptCapture::file(file, &path.display().to_string(), credentials).map(Some)
+}
+
+/// Says what a capture did not see, and what is missing of it.
+fn not_kept(coverage: &Coverage, kept: &KeptCapture) -> Vec<String> {
+    let end = kept.ended();
+    let mut all = not_seen(coverage, end.is_cut, None);
+    all.extend(end.damage.clone());
+    all.extend((end.refused > 0).then(|| refused(end.refused)));
+    all.extend(kept.missing().iter().map(|missing| match missing {
+        Missing::Files(capture, count) => {
+            format!("{} of {capture} missing", units::count(*count, "file"))
+        }
+        Missing::End(capture) => {
+            format!("{capture} has no end: it was killed, or is still running")
+        }
+    }));
+    all
 }
 
 /// Says which entries of a log could not be read.

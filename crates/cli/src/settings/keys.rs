@@ -55,8 +55,8 @@ pub fn encrypt(typed: &EncryptTo) -> Result<Encrypt> {
 }
 
 fn credentials(typed: &Keys, files: &Connection, verb: &str) -> Result<Credentials> {
-    let mut credentials = Credentials::default();
     if let Some(keys) = &typed.session_keys {
+        let mut credentials = Credentials::default();
         credentials.add_session(SecretString::from(keys.0.clone()));
         return Ok(credentials);
     }
@@ -64,12 +64,19 @@ fn credentials(typed: &Keys, files: &Connection, verb: &str) -> Result<Credentia
         true if typed.passphrase_file.is_none() => from_files(files, verb)?,
         _ => (typed.identity.clone(), typed.passphrase_file.clone()),
     };
-    for path in identities {
-        let text = read(&path)?;
-        credentials.add_identities(&path.display().to_string(), &text)?;
-    }
+    let mut credentials = self::identities(&identities)?;
     if let Some(path) = passphrase {
         credentials.add_passphrase(passphrase_in(&path)?);
+    }
+    Ok(credentials)
+}
+
+/// Returns what is in identity files.
+pub fn identities(paths: &[PathBuf]) -> Result<Credentials> {
+    let mut credentials = Credentials::default();
+    for path in paths {
+        let text = read(path)?;
+        credentials.add_identities(&path.display().to_string(), &text)?;
     }
     Ok(credentials)
 }

@@ -18,7 +18,7 @@ pub use connection::{connect, resolved, ssl_mode};
 pub use data_directory::{stopped_server, stopped_server_at};
 pub use fleet::{FleetMember, fleet};
 pub use history::{history, is_server, server_named};
-pub use keys::{encrypt, passphrase_in, unlock, unlock_archive, unlock_or_encrypt};
+pub use keys::{encrypt, identities, passphrase_in, unlock, unlock_archive, unlock_or_encrypt};
 pub use locking::{choice, limits};
 pub use mask_key::mask_key;
 pub use own::{with_files, with_files_here};

@@ -194,6 +194,7 @@ binlog archive --ssh-program | no-program | 13 | the connection ended | binlog a
 binlog archive repository | - | 14 | nobody is let in | binlog archive --no-defaults --socket={socket} {}
 binlog extract repository | repository | 14 | no such binary log | binlog extract {} {new}
 binlog list repository | repository | 0 | "sources": [] | binlog list {}
+capture --directory | - | 0 | | capture --pcap={capture} --append --directory={}
 capture --pcap | capture | 0 | | capture --pcap={}
 capture --ssl-ca | certificate | 0 | | capture --for=10ms --tap=:0 --to=localhost --ssl-ca={}
 capture --tap-cert | certificate | 0 | | capture --for=10ms --tap=:0 --to={socket} --tap-key={certificate-key} --tap-cert={}
@@ -210,6 +211,7 @@ demo --server-binary | no-program | 14 | PATH is not a MySQL | demo --server-bin
 digest --compare | digest.json | 0 | "changes": [ | digest {slow.log} --compare={}
 digest --defaults-file | client.cnf | 14 | nobody is let in here | digest {slow.log} --history=mysql:/// --defaults-file={}
 digest --history | - | 0 | "place": "PATH" | digest {slow.log} --history={}
+digest --identity | key | 0 | "count": 1 | digest {slow.log} --identity={}
 digest --html | - | 0 | "count": 1 | digest {slow.log} --html={}
 digest files | slow.log | 0 | "file": "PATH" | digest {}
 doctor --ssh-program | no-program | 13 | the connection ended | doctor --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
@@ -238,6 +240,7 @@ qps --fleet | watched.toml | 14 | nobody is let in | qps --fleet={} --count=1 --
 queue check path | datadir | 2 | no queue in PATH | queue check {}
 queue salvage path | datadir | 2 | no queue in PATH | queue salvage {} --output={new}
 replay --compare | digest.json | 2 | PATH is not the answer of a replay | replay {slow.log} --read-only --no-defaults --socket={socket} --compare={}
+replay --identity | key | 14 | nobody is let in | replay {slow.log} --read-only --no-defaults --socket={socket} --identity={}
 replay file | slow.log | 14 | nobody is let in | replay --read-only --no-defaults --socket={socket} {}
 repository copy --ssh-program | no-program | 13 | the connection ended | repository copy {repository} {new} --ssh=there --ssh-command={ssh} --ssh-program={}
 repository copy from | repository | 0 | "from": "PATH" | repository copy {} {new}

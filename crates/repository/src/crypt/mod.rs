@@ -18,12 +18,14 @@ mod document;
 mod key;
 mod ring;
 mod seal;
+mod whole;
 
 pub use change::{KeyChange, KeyPlan};
 pub(crate) use credentials::wish;
 pub use credentials::{Credentials, Encrypt, NewIdentity, Recipient};
 pub use document::{KeyHolder, Role};
 pub use ring::Access;
+pub use whole::{decrypted, encrypted, is_begun_by_age};
 
 pub(crate) use document::{Copies, KeysDocument, bring, check_copies, read, repair, store_new};
 pub(crate) use key::{Hex, Key, random};

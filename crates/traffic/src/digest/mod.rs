@@ -24,7 +24,7 @@ pub(crate) use series::Grid;
 pub use series::{Bucket, INTERVALS, Series};
 
 use crate::{Command, Filter, Statement};
-use fingerprint::{Mode, Rules, fingerprint, prepared};
+use fingerprint::{Fingerprint, Mode, Rules, fingerprint, prepared};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -74,6 +74,41 @@ pub struct Summary {
     pub series_width_ns: i64,
 }
 
+/// What a statement counts as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// What it has in common with the others of its class.
+    pub fingerprint: Fingerprint,
+    /// It prepares a statement, which runs later.
+    pub is_prepare: bool,
+    /// It is SQL's `PREPARE`; the class is that of the statement within.
+    pub is_inner: bool,
+}
+
+/// Whether a statement is counted: sessions that begin and end, and commands without a text, are not.
+#[must_use]
+pub fn is_counted(statement: &Statement<'_>) -> bool {
+    let is_bare = matches!(statement.command, Command::Other(_)) && statement.sql.is_empty();
+    !is_bare && !matches!(statement.command, Command::Connect | Command::Quit)
+}
+
+impl Counted {
+    /// Returns what a statement counts as that is counted.
+    #[must_use]
+    pub fn of(statement: &Statement<'_>, rules: Rules, mode: Mode) -> Self {
+        let inner = match rules {
+            Rules::Evenkeel => prepared(statement.sql, mode),
+            Rules::Percona => None,
+        };
+        let sql = inner.as_deref().unwrap_or(statement.sql);
+        Self {
+            fingerprint: fingerprint(sql, statement.is_cut(), rules, mode),
+            is_prepare: inner.is_some() || statement.command == Command::Prepare,
+            is_inner: inner.is_some(),
+        }
+    }
+}
+
 impl Digest {
     /// Begins with nothing.
     #[must_use]
@@ -92,22 +127,19 @@ impl Digest {
     /// Counts a statement, and returns its class's identifier. Sessions that begin
     /// and end, and commands without a text, are no statements.
     pub fn add(&mut self, statement: &Statement<'_>) -> Option<&str> {
-        let is_bare = matches!(statement.command, Command::Other(_)) && statement.sql.is_empty();
-        if is_bare || matches!(statement.command, Command::Connect | Command::Quit) {
+        if !is_counted(statement) {
             return None;
         }
         if !self.options.filter.keeps(statement) {
             self.left_out += 1;
             return None;
         }
-        let (rules, mode) = (self.options.rules, self.options.mode);
-        let inner = match rules {
-            Rules::Evenkeel => prepared(statement.sql, mode),
-            Rules::Percona => None,
-        };
-        let sql = inner.as_deref().unwrap_or(statement.sql);
-        let print = fingerprint(sql, statement.is_cut(), rules, mode);
-        let is_prepare = inner.is_some() || statement.command == Command::Prepare;
+        let mode = self.options.mode;
+        let Counted {
+            fingerprint: print,
+            is_prepare,
+            ..
+        } = Counted::of(statement, self.options.rules, mode);
         if self.grid.reach(statement.at_ns) {
             let classes = self.classes.values_mut();
             for class in classes.chain([&mut self.total, &mut self.others]) {

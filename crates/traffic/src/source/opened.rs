@@ -2,6 +2,7 @@
 
 use super::{GeneralLog, Input, InputKind, SlowLog, Unread};
 use crate::capture::{self, Capture};
+use crate::kept::KeptCapture;
 use crate::{Coverage, Source, Statement};
 use evenkeel_op::{Cancel, Result};
 use jiff::tz::TimeZone;
@@ -15,6 +16,8 @@ pub enum Opened {
     GeneralLog(Box<GeneralLog>),
     /// Captured packets.
     Packets(Box<Capture<Box<dyn BufRead + Send>>>),
+    /// A capture in Parquet.
+    Kept(Box<KeptCapture>),
 }
 
 impl Opened {
@@ -43,7 +46,7 @@ impl Opened {
         match self {
             Self::SlowLog(log) => log.unread(),
             Self::GeneralLog(log) => log.unread(),
-            Self::Packets(_) => &[],
+            Self::Packets(_) | Self::Kept(_) => &[],
         }
     }
 }
@@ -58,6 +61,7 @@ impl Source for Opened {
             Self::SlowLog(log) => log.read(each, cancel),
             Self::GeneralLog(log) => log.read(each, cancel),
             Self::Packets(packets) => packets.read(each, cancel),
+            Self::Kept(kept) => kept.read(each, cancel),
         }
     }
 }

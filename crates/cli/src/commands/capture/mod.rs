@@ -1,5 +1,6 @@
 //! `capture`.
 
+mod output;
 mod tap;
 mod uprobes;
 
@@ -12,7 +13,9 @@ use evenkeel_traffic::capture::live::{Live, Seen, Settings};
 use evenkeel_traffic::capture::tap::Tap;
 use evenkeel_traffic::capture::uprobes::Uprobes;
 use evenkeel_traffic::capture::{Capture, Options};
+use evenkeel_traffic::kept::CaptureEnd;
 use evenkeel_traffic::{Coverage, Filter, Source, Statement};
+use output::Output;
 use std::io::Read;
 use std::path::Path;
 
@@ -38,25 +41,41 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
     // Over a pipe, each statement is shown at once; an interface says when there is a pause.
     let is_piped = args.pcap.as_deref() == Some(Path::new("-"));
     let mut shown = Shown {
-        out: Statements::new(form(args, ui), is_piped),
+        out: Output::of(args, Statements::new(form(args, ui), is_piped), ui)?,
         filter,
         shown: 0,
         unanswered: 0,
     };
     let read = packets.read(&mut shown, ui);
-    shown.out.flush()?;
+    if !shown.out.is_kept() {
+        shown.out.pause()?;
+    }
     let coverage = match read {
         // Whoever reads what we show has seen enough.
         Err(_) if shown.out.is_closed() => return Ok(exit::DONE),
         read => read?,
     };
-    let answer = CaptureAnswer::new(
+    let seen_by = packets.seen_by();
+    let refused = match &seen_by {
+        SeenBy::Tap(tally) => tally.refused,
+        _ => 0,
+    };
+    let written = shown.out.end(CaptureEnd {
+        coverage,
+        is_cut: packets.is_cut(),
+        refused,
+        damage: packets.damage().map(Error::chain),
+    })?;
+    let mut answer = CaptureAnswer::new(
         &coverage,
         [shown.shown, shown.unanswered],
         packets.is_cut(),
         packets.damage(),
-        packets.seen_by(),
+        seen_by,
     );
+    if let Some(written) = written {
+        answer.keeps(args.kept.directory.as_deref(), written);
+    }
     ui.answer_aside(&answer);
     let has_packets = coverage.packets > 0 || matches!(packets, Packets::Live(_));
     if coverage.statements == 0 && has_packets && answer.complete {
@@ -71,7 +90,7 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
 
 /// Shows statements as they come.
 struct Shown {
-    out: Statements,
+    out: Output,
     filter: Filter,
     shown: u64,
     unanswered: u64,
@@ -80,7 +99,7 @@ struct Shown {
 impl Shown {
     fn take(&mut self, statement: &Statement<'_>) -> Result<()> {
         self.unanswered += u64::from(statement.total_ns.is_none() && statement.is_asked());
-        if self.filter.keeps(statement) && self.out.show(statement)? {
+        if self.filter.keeps(statement) && self.out.take(statement)? {
             self.shown += 1;
         }
         Ok(())
@@ -88,7 +107,7 @@ impl Shown {
 
     /// Shows what was held back.
     fn pause(&mut self) -> Result<()> {
-        self.out.flush()?;
+        self.out.pause()?;
         match self.out.is_closed() {
             true => Err(Error::failed("standard output is closed")),
             false => Ok(()),
@@ -225,7 +244,9 @@ fn options(args: &args::Capture) -> Result<Options> {
     Ok(Options {
         ports: args.port.clone(),
         text_bytes: usize::try_from(args.max_text).unwrap_or(usize::MAX),
-        ..Options::default()
+        // For a replay. A checksum of a short result would tell what is in it.
+        checksums: args.kept.directory.is_some() && !args.kept.redact,
+        values: args.kept.directory.is_some() && !args.kept.redact,
     })
 }
 

@@ -6,7 +6,7 @@ mod plans;
 mod remembered;
 
 use super::page_file::PageFile;
-use super::traffic_file::TrafficFile;
+use super::traffic_file::{Reading, TrafficFile};
 use crate::args;
 use crate::show::Ui;
 use crate::show::answers::DigestAnswer;
@@ -50,7 +50,7 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
         ([one], Some(kept)) => Some(kept.or_earlier(one, args, |path| earlier(path, rules))?),
         _ => return Err(history::two_periods_and_logs()),
     };
-    let open = |path| TrafficFile::open(path, args.source, ("--port", packets(args)), ui);
+    let open = |path| TrafficFile::open(path, reading(args), ui);
     let server = remembered::open(args, ui)?;
     let inputs = logs.iter().map(|path| open(path));
     let inputs = inputs.collect::<Result<Vec<_>>>();
@@ -100,11 +100,16 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
     })
 }
 
-/// Returns how captured packets are read.
-fn packets(args: &args::Digest) -> capture::Options {
-    capture::Options {
-        ports: args.port.clone(),
-        ..capture::Options::default()
+/// Returns how files are read.
+fn reading(args: &args::Digest) -> Reading<'_> {
+    Reading {
+        source: args.source,
+        port_flag: "--port",
+        packets: capture::Options {
+            ports: args.port.clone(),
+            ..capture::Options::default()
+        },
+        identities: &args.identity,
     }
 }
 

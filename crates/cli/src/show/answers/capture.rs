@@ -1,10 +1,13 @@
 //! What `capture` says at its end: how much was seen.
 
 use super::Answer;
+use crate::settings::shown_place;
 use evenkeel_op::{Error, units};
 use evenkeel_traffic::Coverage;
 use evenkeel_traffic::capture::tap::Tally;
+use evenkeel_traffic::kept::Written;
 use serde::Serialize;
+use std::path::Path;
 
 /// How much of what went by was seen.
 #[derive(Debug, Clone, Serialize)]
@@ -35,10 +38,23 @@ pub struct CaptureAnswer {
     pub tap: Option<TapAnswer>,
     /// With --uprobes: what was seen of the server.
     pub uprobes: Option<UprobesAnswer>,
+    /// With --directory: what was written into it.
+    pub kept: Option<KeptAnswer>,
     /// Nothing of the above is missing.
     pub complete: bool,
     #[serde(skip)]
     missing: Vec<String>,
+}
+
+/// What was written into a directory.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeptAnswer {
+    /// The directory.
+    pub directory: String,
+    /// Files, all complete.
+    pub files: u64,
+    /// Statements in them.
+    pub statements: u64,
 }
 
 /// What became of the connections of a tap.
@@ -95,10 +111,7 @@ impl CaptureAnswer {
         if let SeenBy::Tap(Tally { refused, .. }) = seen_by
             && refused > 0
         {
-            let connections = units::count(refused, "connection");
-            missing.push(format!(
-                "{connections} refused: raise the limit of open files"
-            ));
+            missing.push(self::refused(refused));
         }
         Self {
             statements: coverage.statements,
@@ -130,10 +143,28 @@ impl CaptureAnswer {
                 }),
                 _ => None,
             },
+            kept: None,
             complete: missing.is_empty(),
             missing,
         }
     }
+}
+
+impl CaptureAnswer {
+    /// Adds what was written into a directory.
+    pub fn keeps(&mut self, directory: Option<&Path>, written: Written) {
+        self.kept = directory.map(|directory| KeptAnswer {
+            directory: shown_place(directory),
+            files: written.files,
+            statements: written.statements,
+        });
+    }
+}
+
+/// Says that a tap refused connections.
+pub fn refused(count: u64) -> String {
+    let connections = units::count(count, "connection");
+    format!("{connections} refused: raise the limit of open files")
 }
 
 /// Says what was not seen.
@@ -225,9 +256,14 @@ impl Answer for CaptureAnswer {
             (None, Some(server)) => units::count(server.connections, "connection"),
             (None, None) => units::count(self.packets, "packet"),
         };
-        let shown = match self.shown == self.statements {
-            true => String::new(),
-            false => format!(", {} shown", self.shown),
+        let shown = match (&self.kept, self.shown == self.statements) {
+            (Some(kept), _) => format!(
+                ", {} kept in {}",
+                kept.statements,
+                units::count(kept.files, "file")
+            ),
+            (None, true) => String::new(),
+            (None, false) => format!(", {} shown", self.shown),
         };
         let open = match self.unanswered {
             0 => String::new(),

@@ -39,7 +39,7 @@ mod url;
 
 pub use backup::BackupAnswer;
 pub use binlog::ExtractAnswer;
-pub use capture::{CaptureAnswer, SeenBy, not_seen};
+pub use capture::{CaptureAnswer, SeenBy, not_seen, refused};
 pub use copy::CopyAnswer;
 pub use digest::{
     DigestAnswer, DigestedFile, PeriodsAnswer, ShownHistory, earlier_digest, rules_name,

@@ -1,0 +1,83 @@
+//! Where captured statements go: to standard output, or into a directory.
+
+use crate::args;
+use crate::settings;
+use crate::show::{Statements, Ui};
+use evenkeel_op::{Error, Result};
+use evenkeel_traffic::Statement;
+use evenkeel_traffic::kept::{Append, CaptureDirectory, CaptureEnd, Settings, Written};
+
+/// A file of statements: not so small that there are only files, not so large that a kill costs much.
+const FILES: std::ops::RangeInclusive<u64> = 64 << 10..=16 << 30;
+
+/// Where statements go.
+pub(super) enum Output {
+    Shown(Statements),
+    Kept(Box<CaptureDirectory>),
+}
+
+impl Output {
+    /// Begins to write to the directory, or to standard output.
+    pub(super) fn of(args: &args::Capture, shown: Statements, ui: &Ui) -> Result<Self> {
+        let Some(directory) = args.kept.directory.as_deref() else {
+            return Ok(Self::Shown(shown));
+        };
+        if !FILES.contains(&args.kept.file_size) {
+            return Err(Error::usage("--file-size is out of range").hint("give from 64K to 16G"));
+        }
+        if args.kept.file_time.is_zero() {
+            return Err(Error::usage("--file-time is out of range").hint("give a second or more"));
+        }
+        let settings = Settings {
+            is_redacted: args.kept.redact,
+            file_bytes: args.kept.file_size,
+            file_span: args.kept.file_time,
+            recipients: args.kept.encrypt_to.clone(),
+            append: match args.kept.append {
+                true => Append::Allow,
+                false => Append::Refuse,
+            },
+        };
+        let store = ui.location(directory, None)?.store();
+        let kept = CaptureDirectory::begin(store, settings)?;
+        ui.note(&format!("keeping in {}", settings::shown_place(directory)));
+        Ok(Self::Kept(Box::new(kept)))
+    }
+
+    /// Takes a statement; returns whether it has a place here.
+    pub(super) fn take(&mut self, statement: &Statement<'_>) -> Result<bool> {
+        match self {
+            Self::Shown(out) => out.show(statement),
+            Self::Kept(kept) => kept.add(statement).map(|()| true),
+        }
+    }
+
+    /// Shows what was held back; finishes a file that is old enough.
+    pub(super) fn pause(&mut self) -> Result<()> {
+        match self {
+            Self::Shown(out) => out.flush(),
+            Self::Kept(kept) => kept.pause(),
+        }
+    }
+
+    /// Whether it is a directory.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept(_))
+    }
+
+    /// Returns whether nobody reads on.
+    pub(super) fn is_closed(&self) -> bool {
+        match self {
+            Self::Shown(out) => out.is_closed(),
+            Self::Kept(_) => false,
+        }
+    }
+
+    /// Ends the output, and returns what was written into the directory.
+    pub(super) fn end(self, end: CaptureEnd) -> Result<Option<Written>> {
+        match self {
+            Self::Shown(mut out) => out.flush().map(|()| None),
+            Self::Kept(kept) => kept.end(end).map(Some),
+        }
+    }
+}

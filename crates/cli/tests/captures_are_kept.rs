@@ -1,0 +1,226 @@
+//! Does a capture that is kept in a directory tell the same as its packets, and only to whom it should?
+
+#[path = "../../traffic/tests/packets/mod.rs"]
+#[allow(dead_code)] // Other tests ask for more of it.
+mod packets;
+#[path = "../../wire/tests/talk/mod.rs"]
+#[allow(dead_code)] // As above.
+mod talk;
+
+use evenkeel_testkit::Scratch;
+use packets::{PLAIN, framed, internet, parts};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use talk::{COLUMN, EOF, OK, Talk, USUAL};
+
+/// Text, prepared statements with values, errors, a secret, and one whose text went by before.
+fn conversation() -> Talk {
+    let mut talk = Talk::default();
+    talk.login(USUAL);
+    for number in 0..20 {
+        talk.query(&format!(
+            "SELECT name FROM users WHERE id = {number} /* hush */"
+        ))
+        .server(1, &[&[1], COLUMN, EOF, b"\x03Ann", EOF])
+        .query(&format!("INSERT INTO notes VALUES ({number}, 'hush')"))
+        .server(1, &[&[0, 1, 0, 2, 0, 0, 0]]);
+    }
+    talk.query("PREPARE p FROM 'SELECT ''hush'' FROM users'")
+        .server(1, &[OK])
+        .query("ALTER USER a IDENTIFIED BY 'Secret'")
+        .server(1, &[b"\xff\x28\x04#42000No"])
+        .client(0, &[0x17, 9, 0, 0, 0, 0, 1, 0, 0, 0])
+        .server(1, &[OK])
+        .client(0, &[1]);
+    talk
+}
+
+struct Room(Scratch);
+
+impl Room {
+    fn new() -> Self {
+        let room = Scratch::new();
+        let parts = parts(&conversation(), 1400);
+        let packets: Vec<_> = parts
+            .iter()
+            .map(|part| framed(1, &internet(part, 50_000, false)))
+            .collect();
+        fs::write(room.path().join("shop.pcap"), PLAIN.file(&packets)).unwrap();
+        Self(room)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .args(words)
+            .current_dir(self.0.path())
+            .env("TZ", "UTC")
+            .output()
+            .unwrap()
+    }
+
+    /// Keeps the packets in `d`. One statement's text went by before: the exit code says so.
+    fn keep(&self, words: &[&str]) -> Output {
+        let all = [&["capture", "--pcap=shop.pcap", "--directory=d"], words].concat();
+        let output = self.run(&all);
+        assert_eq!(output.status.code(), Some(3), "{}", err(&output));
+        output
+    }
+
+    fn digest(&self, words: &[&str]) -> (Value, Option<i32>) {
+        let output = self.run(&[&["digest", "--json"], words].concat());
+        let said = err(&output);
+        let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+        (json, output.status.code())
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let all = fs::read_dir(self.path("d")).unwrap();
+        let mut files: Vec<PathBuf> = all.map(|one| one.unwrap().path()).collect();
+        files.sort();
+        files
+    }
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a digest says, but for the names and kinds of its files.
+fn without_names(mut digest: Value) -> Value {
+    for file in digest["files"].as_array_mut().unwrap() {
+        file["file"] = Value::Null;
+        file["source"] = Value::Null;
+    }
+    digest
+}
+
+#[test]
+fn a_digest_of_the_directory_is_that_of_the_packets() {
+    let room = Room::new();
+    let said = err(&room.keep(&["--file-size=64K"]));
+    assert!(
+        said.contains("45 statements") && said.contains("45 kept in 1 file"),
+        "{said}"
+    );
+    let (direct, code) = room.digest(&["shop.pcap"]);
+    assert_eq!(code, Some(3));
+    assert!(direct["classes"].as_array().unwrap().len() >= 5, "{direct}");
+    let (kept, code) = room.digest(&["d"]);
+    assert_eq!(code, Some(3));
+    assert_eq!(without_names(kept), without_names(direct.clone()));
+    // One file of it is as good, and so is another order of words.
+    let parquet = room
+        .files()
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|it| it == "parquet"));
+    let parquet = parquet.unwrap();
+    let (one, _) = room.digest(&[parquet.to_str().unwrap()]);
+    assert_eq!(without_names(one), without_names(direct.clone()));
+    let pt = ["--fingerprint=pt", "--classes=2"];
+    let (direct, _) = room.digest(&[&pt[..], &["shop.pcap"]].concat());
+    let (kept, _) = room.digest(&[&pt[..], &["d"]].concat());
+    assert_eq!(without_names(kept), without_names(direct));
+}
+
+#[test]
+fn nobody_else_reads_it_and_no_secret_is_in_it() {
+    let room = Room::new();
+    room.keep(&[]);
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(&room.path("d")), 0o700);
+    for file in room.files() {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+    let (kept, _) = room.digest(&["d"]);
+    let text = kept.to_string();
+    assert!(text.contains("hush") && !text.contains("Secret"), "{text}");
+}
+
+#[test]
+fn without_values_there_are_classes_and_no_replay() {
+    let room = Room::new();
+    room.keep(&["--redact"]);
+    let (direct, _) = room.digest(&["shop.pcap"]);
+    let (kept, _) = room.digest(&["d"]);
+    assert!(!kept.to_string().contains("hush"), "{kept}");
+    let numbers = |digest: &Value| {
+        let mut classes = digest["classes"].clone();
+        for class in classes.as_array_mut().unwrap() {
+            class["sample"] = Value::Null;
+        }
+        classes
+    };
+    assert_eq!(numbers(&kept), numbers(&direct));
+    let replay = room.run(&[
+        "replay",
+        "d",
+        "--read-only",
+        "--no-defaults",
+        "-h",
+        "127.0.0.1",
+        "-P",
+        "1",
+    ]);
+    assert_eq!(replay.status.code(), Some(2));
+    assert!(err(&replay).contains("--redact"), "{}", err(&replay));
+}
+
+#[test]
+fn directories_are_not_mixed_up() {
+    let room = Room::new();
+    room.keep(&[]);
+    let again = ["capture", "--pcap=shop.pcap", "--directory=d"];
+    let refused = room.run(&again);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains("--append"), "{}", err(&refused));
+    room.keep(&["--append"]);
+    let (kept, _) = room.digest(&["d"]);
+    assert_eq!(kept["files"][0]["entries"], 90, "{kept}");
+    fs::create_dir(room.path("other")).unwrap();
+    fs::write(room.path("other/letter"), "Dear").unwrap();
+    let foreign = [
+        "capture",
+        "--pcap=shop.pcap",
+        "--directory=other",
+        "--append",
+    ];
+    let refused = room.run(&foreign);
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(fs::read_dir(room.path("other")).unwrap().count(), 1);
+    let digest = room.run(&["digest", "other"]);
+    assert_eq!(digest.status.code(), Some(2), "{}", err(&digest));
+    assert!(
+        err(&digest).contains("holds no capture"),
+        "{}",
+        err(&digest)
+    );
+}
+
+#[test]
+fn encrypted_files_need_the_identity() {
+    let room = Room::new();
+    let made = room.run(&["keys", "generate", "--output=own.key"]);
+    assert!(made.status.success(), "{}", err(&made));
+    let key = fs::read_to_string(room.path("own.key")).unwrap();
+    let recipient = key
+        .split("public key: ")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .next()
+        .unwrap();
+    room.keep(&["--encrypt-to", recipient]);
+    let refused = room.run(&["digest", "d"]);
+    assert_eq!(refused.status.code(), Some(12), "{}", err(&refused));
+    assert!(err(&refused).contains("--identity"), "{}", err(&refused));
+    let (direct, _) = room.digest(&["shop.pcap"]);
+    let (kept, _) = room.digest(&["d", "--identity=own.key"]);
+    assert_eq!(without_names(kept), without_names(direct));
+}
