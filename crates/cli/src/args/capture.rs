@@ -123,9 +123,6 @@ pub struct Capture {
     /// The output format [default: line; with --json: json].
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<CaptureFormat>,
-    /// Where statements are kept.
-    #[command(flatten)]
-    pub kept: CaptureKept,
     /// Only statements of this account; repeat for several.
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     pub user: Vec<String>,
@@ -144,6 +141,9 @@ pub struct Capture {
     /// Keep at most this much of each statement's text.
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = super::size)]
     pub max_text: u64,
+    /// Where statements are kept.
+    #[command(flatten)]
+    pub kept: CaptureKept,
 }
 
 /// A directory of captures.
