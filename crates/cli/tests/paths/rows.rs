@@ -71,13 +71,13 @@ const CONNECTING: [(&str, &str); 30] = [
     ("plugin install", "url --library={library}"),
     ("plugin status", "url"),
     ("plugin uninstall", "url"),
-    ("qps", "--count=1 --interval=100ms"),
+    ("qps", "--count=1 --interval=500ms"),
     ("queue compact", "a.b"),
     ("queue forward", "a.b c.d"),
     ("queue peek", "a.b"),
     ("queue status", ""),
     ("replay", "{slow.log} --read-only"),
-    ("top", "--count=1 --interval=100ms"),
+    ("top", "--count=1 --interval=500ms"),
 ];
 
 /// The paths of a connection: what is there, and what goes with it. Files for TLS are looked at before anything
@@ -236,7 +236,7 @@ prewarm --defaults-extra-file | server.cnf | 0 | "datadir": "ROOM/datadir" | pre
 prewarm --defaults-file | server.cnf | 0 | "datadir": "ROOM/datadir" | prewarm --defaults-file={}
 prune --metrics | - | 0 | "executed": true | prune {repository} --execute --metrics={}
 prune repository | repository | 0 | "executed": true | prune {} --execute
-qps --fleet | watched.toml | 14 | nobody is let in | qps --fleet={} --count=1 --interval=100ms
+qps --fleet | watched.toml | 14 | nobody is let in | qps --fleet={} --count=1 --interval=500ms
 queue check path | datadir | 2 | no queue in PATH | queue check {}
 queue salvage path | datadir | 2 | no queue in PATH | queue salvage {} --output={new}
 replay --compare | digest.json | 2 | PATH is not the answer of a replay | replay {slow.log} --read-only --no-defaults --socket={socket} --compare={}
@@ -251,7 +251,7 @@ restore --ssh-program | no-program | 13 | the connection ended | restore {reposi
 restore --target | - | 0 | "target": "PATH" | restore {repository} --target={}
 restore --target | directory | 0 | "target": "PATH" | restore {repository} --target={}
 restore repository | repository | 0 | "files": 1 | restore {} --target={new}
-top --fleet | watched.toml | 14 | nobody is let in | top --fleet={} --count=1 --interval=100ms
+top --fleet | watched.toml | 14 | nobody is let in | top --fleet={} --count=1 --interval=500ms
 url compress --table | table | 0 | | url compress {urls} --table={}
 url compress file | urls | 0 | | url compress {}
 url decompress --table | table | 0 | https://example.com/a | url decompress {codes-of-table} --table={}
