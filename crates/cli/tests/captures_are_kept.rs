@@ -144,6 +144,18 @@ fn nobody_else_reads_it_and_no_secret_is_in_it() {
 }
 
 #[test]
+fn what_filters_left_out_is_said() {
+    let room = Room::new();
+    room.keep(&[]);
+    let said = |place: &str| err(&room.run(&["digest", place]));
+    assert!(!said("d").contains("had filters"), "{}", said("d"));
+    let filtered = ["capture", "--pcap=shop.pcap", "--directory=few"];
+    room.run(&[&filtered[..], &["--user=nobody"]].concat());
+    let said = said("few");
+    assert!(said.contains("had filters, which left out"), "{said}");
+}
+
+#[test]
 fn without_values_there_are_classes_and_no_replay() {
     let room = Room::new();
     room.keep(&["--redact"]);

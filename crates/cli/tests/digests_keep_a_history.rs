@@ -303,6 +303,16 @@ fn old_periods_are_removed_when_asked_for() {
 }
 
 #[test]
+fn ninety_of_what_is_asked() {
+    let room = room();
+    json(room.path(), &["slow.log.1", "--history", "h.db"]);
+    let (_, error, code) = run(room.path(), &["--history", "h.db", "--keep", "90"]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("90d for days"), "{error}");
+    assert_eq!(periods(room.path()).len(), 1);
+}
+
+#[test]
 fn what_is_no_history_stays_what_it_is() {
     let room = room();
     let at = |name: &str| room.path().join(name);

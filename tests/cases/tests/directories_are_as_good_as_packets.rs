@@ -2,6 +2,11 @@
 
 use evenkeel_cases::played::Played;
 use evenkeel_cases::program::run;
+use evenkeel_cases::taps::Tap;
+use evenkeel_server::connect::Session;
+use evenkeel_server::connect::mysql::prelude::Queryable;
+use evenkeel_server::options::ConnectOptions;
+use evenkeel_testkit::Scratch;
 use evenkeel_testkit::servers::{cache, mariadb_10_11};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -202,4 +207,34 @@ fn the_page_shows_what_is_shipped() {
         page.contains(&sql),
         "docs/src/tasks/query.md shows another SQL"
     );
+}
+
+#[test]
+fn also_through_a_tap() {
+    let scratch = Scratch::new();
+    let server = mariadb_10_11();
+    let running = server.run(&server.prepare(&scratch.join("data"), &[]).with_networking());
+    let mut session = running.session().unwrap();
+    session.run("CREATE USER app@'127.0.0.1'").unwrap();
+    session.run("CREATE USER app@localhost").unwrap();
+    let to = format!("127.0.0.1:{}", running.port().unwrap());
+    let kept = ["--directory", "kept"];
+    let mut tap = Tap::begin(PROGRAM, scratch.path(), "127.0.0.1:0", &to, &kept);
+    let through = ConnectOptions::over_tcp("127.0.0.1", tap.port(), "app");
+    let mut client = Session::open(&through).unwrap();
+    let rows: Vec<(i64, String)> = client.raw().exec("SELECT ? + 1, ?", (1, "one")).unwrap();
+    assert_eq!(rows, [(2, "one".to_owned())]);
+    drop(client);
+    tap.end();
+    let mut replay = Command::new(PROGRAM);
+    replay
+        .current_dir(scratch.path())
+        .args(["--json", "replay"]);
+    replay.args(["kept", "--read-only", "--speed=max", "--no-defaults"]);
+    replay.args(["-u", "root", "-S"]).arg(running.socket());
+    let ended = run(replay);
+    assert_eq!(ended.answer["prepared"], 1, "{ended:?}");
+    assert_eq!(ended.answer["prepared_as_text"], 0, "{ended:?}");
+    let compared = ended.answer["results"]["compared"].as_u64();
+    assert!(compared > Some(0), "{ended:?}");
 }

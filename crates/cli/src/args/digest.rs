@@ -138,7 +138,7 @@ pub struct DigestHistory {
     #[arg(long, value_name = "NAME", requires = "history")]
     pub history_name: Option<String>,
     /// Remove periods from the history that ended longer ago: `90d`.
-    #[arg(long, value_name = "TIME", requires = "history", value_parser = super::span)]
+    #[arg(long, value_name = "TIME", requires = "history", value_parser = super::age)]
     pub keep: Option<Duration>,
     /// Compare with the history, but add nothing to it.
     #[arg(long, requires_all = ["history", "compare"], conflicts_with_all = ["keep", "period", "periods"])]

@@ -78,7 +78,7 @@ pub use repository::{
 pub use ssh::{CompressAt, Remote};
 pub use url::{Url, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
 pub use values::{
-    Amount, Hidden, MappedRoot, Part, amount, generation, percent, recipient, size, span,
+    Amount, Hidden, MappedRoot, Part, age, amount, generation, percent, recipient, size, span,
 };
 pub use waiting::Waiting;
 

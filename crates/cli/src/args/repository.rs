@@ -243,7 +243,7 @@ pub struct KeepRules {
     #[arg(long, value_name = "N")]
     pub keep_yearly: Option<usize>,
     /// Keep all generations younger than this: `14d`.
-    #[arg(long, value_name = "TIME", value_parser = super::span)]
+    #[arg(long, value_name = "TIME", value_parser = super::age)]
     pub keep_within: Option<Duration>,
 }
 

@@ -60,6 +60,15 @@ pub fn span(text: &str) -> Result<Duration, Error> {
     evenkeel_op::units::parse_duration(text)
 }
 
+/// Parses an age after which something is removed. A number alone would be seconds, which nobody means.
+pub fn age(text: &str) -> Result<Duration, Error> {
+    match text.trim().parse::<f64>() {
+        Ok(_) => Err(Error::usage(format!("'{text}' has no unit"))
+            .hint(format!("give one: {text}d for days, {text}h for hours"))),
+        Err(_) => span(text),
+    }
+}
+
 /// Parses the number of a generation.
 pub fn generation(text: &str) -> Result<u32, Error> {
     let number = text.parse().ok().filter(|number| *number > 0);

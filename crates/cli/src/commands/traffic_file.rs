@@ -106,6 +106,13 @@ impl TrafficFile {
                 (missing.join("; "), count)
             }
             Opened::Kept(kept) => {
+                if kept.filtered() > 0 {
+                    ui.note(&format!(
+                        "{}: the capture had filters, which left out {}",
+                        self.name,
+                        units::count(kept.filtered(), "statement")
+                    ));
+                }
                 let missing = not_kept(&coverage, kept);
                 let count = missing.len() as u64;
                 (missing.join("; "), count)

@@ -37,6 +37,24 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Returns what decodes a connection; `is_joined`: its beginning was not seen.
+    pub(super) fn watch(&self, is_joined: bool) -> Watch {
+        let watch = match is_joined {
+            true => Watch::joined(self.text_bytes),
+            false => Watch::new(self.text_bytes),
+        };
+        let watch = match self.checksums {
+            true => watch.with_checksums(),
+            false => watch,
+        };
+        match self.values {
+            true => watch.with_values(),
+            false => watch,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Connection {
     number: u64,
@@ -201,19 +219,7 @@ impl Connections {
             self.make_room(each)?;
         }
         self.count += 1;
-        let keep = self.options.text_bytes;
-        let watch = match is_joined {
-            true => Watch::joined(keep),
-            false => Watch::new(keep),
-        };
-        let watch = match self.options.checksums {
-            true => watch.with_checksums(),
-            false => watch,
-        };
-        let watch = match self.options.values {
-            true => watch.with_values(),
-            false => watch,
-        };
+        let watch = self.options.watch(is_joined);
         let connection = Connection {
             number: self.count,
             host: key.0.address.to_string(),

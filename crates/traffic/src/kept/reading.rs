@@ -41,6 +41,7 @@ pub struct KeptCapture {
     /// How all captures ended.
     end: CaptureEnd,
     missing: Vec<Missing>,
+    filtered: u64,
 }
 
 impl KeptCapture {
@@ -83,6 +84,7 @@ impl KeptCapture {
             is_redacted: false,
             end: CaptureEnd::default(),
             missing: Vec::new(),
+            filtered: 0,
         };
         // What cannot be opened is said before an hour of reading, and so is whether values are there.
         if kept.count() > 0 {
@@ -101,6 +103,12 @@ impl KeptCapture {
     #[must_use]
     pub fn ended(&self) -> &CaptureEnd {
         &self.end
+    }
+
+    /// Returns how many statements the filters of the captures left out.
+    #[must_use]
+    pub fn filtered(&self) -> u64 {
+        self.filtered
     }
 
     /// Returns what is missing of the captures that were read.
@@ -148,6 +156,10 @@ impl KeptCapture {
             }
             match seen.end {
                 Some(end) => {
+                    if is_directory && last == seen.files {
+                        let all = end.coverage.statements;
+                        self.filtered += all.saturating_sub(seen.statements);
+                    }
                     add(coverage, &end.coverage);
                     self.end.is_cut |= end.is_cut;
                     self.end.refused += end.refused;
@@ -191,6 +203,7 @@ struct Seen {
     number: u64,
     files: u64,
     last: u64,
+    statements: u64,
     end: Option<CaptureEnd>,
 }
 
@@ -202,6 +215,8 @@ fn add(coverage: &mut Coverage, other: &Coverage) {
     coverage.bytes_missing += other.bytes_missing;
     coverage.connections_encrypted += other.connections_encrypted;
     coverage.undecodable += other.undecodable;
+    coverage.commands_lost += other.commands_lost;
+    coverage.events_lost += other.events_lost;
 }
 
 impl Source for KeptCapture {
@@ -234,8 +249,10 @@ impl Source for KeptCapture {
             seen.end = seen.end.take().or(end);
             // Another capture's connections are others, though their numbers begin again.
             let high = seen.number << CONNECTION_BITS;
+            let statements = &mut seen.statements;
             let mut with_connection = |one: &Statement<'_>| {
                 coverage.statements += 1;
+                *statements += 1;
                 each(&Statement {
                     connection: one.connection | high,
                     ..one.clone()

@@ -25,7 +25,7 @@ pub(super) fn open(args: &args::Capture, listen: &str, options: &Options, ui: &U
         drain: args.drain,
     };
     let to = settings.server.to_string();
-    let tap = Tap::open(settings, options.text_bytes)?;
+    let tap = Tap::open(settings, options.clone())?;
     if tap.replaced() {
         ui.note(&format!("replaced {}: nothing listened there", tap.place()));
     }

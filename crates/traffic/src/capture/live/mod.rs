@@ -218,7 +218,7 @@ fn no_socket(error: Errno) -> Error {
         Errno::PERM | Errno::ACCESS => {
             Error::refused("capturing packets needs root or the capability CAP_NET_RAW")
                 .because(error)
-                .hint("run it with sudo, or let it capture without: sudo setcap cap_net_raw=ep $(command -v evenkeel)")
+                .hint("run it with sudo, or give the right to a copy of the program that only you may run: sudo setcap cap_net_raw=ep COPY")
         }
         error => Error::failed("the kernel gives no packet socket")
             .because(error)

@@ -1,7 +1,7 @@
 //! Statements out of what was relayed. Whatever a connection says, a decoder that fails is one connection's, and the
 //! traffic does not notice.
 
-use super::super::connections::{Each, add, statement};
+use super::super::connections::{Each, Options, add, statement};
 use super::queue::{Batch, Entry, What};
 use crate::statement::Coverage;
 use evenkeel_op::Result;
@@ -24,7 +24,7 @@ struct Talk {
 /// Decodes connections.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    text_bytes: usize,
+    options: Options,
     all: HashMap<u64, Talk>,
     pub(super) coverage: Coverage,
     pub(super) logins_failed: u64,
@@ -40,9 +40,9 @@ enum Work<'a> {
 }
 
 impl Decoder {
-    pub(super) fn new(text_bytes: usize) -> Self {
+    pub(super) fn new(options: Options) -> Self {
         Self {
-            text_bytes,
+            options,
             all: HashMap::new(),
             coverage: Coverage::default(),
             logins_failed: 0,
@@ -71,13 +71,9 @@ impl Decoder {
                 hides_tls,
                 is_joined,
             } => {
-                let watch = match is_joined {
-                    true => Watch::joined(self.text_bytes),
-                    false => Watch::new(self.text_bytes),
-                };
                 let talk = Talk {
                     host: host.clone(),
-                    watch,
+                    watch: self.options.watch(*is_joined),
                     hides_tls: *hides_tls,
                     is_broken: false,
                 };

@@ -24,6 +24,7 @@ pub use control::Tally;
 pub use evenkeel_wire::relay::{ForClients, ForServer, Terms};
 pub use place::TapAddress;
 
+use super::Options;
 use crate::statement::{Coverage, Statement};
 use control::{Control, Phase};
 use decoder::Decoder;
@@ -85,7 +86,7 @@ pub enum Seen<'a> {
 pub struct Tap {
     listener: Option<Listener>,
     settings: Settings,
-    text_bytes: usize,
+    options: Options,
     tally: Tally,
 }
 
@@ -95,14 +96,14 @@ impl Tap {
     /// # Errors
     ///
     /// `Usage` when the place to listen on is the server's, or is taken, or when the server's leads to it; when it cannot be listened on.
-    pub fn open(settings: Settings, text_bytes: usize) -> Result<Self> {
+    pub fn open(settings: Settings, options: Options) -> Result<Self> {
         settings.server.differs_from(&settings.listen)?;
         let listener = Listener::open(&settings.listen, settings.mode)?;
         settings.server.is_not(&listener)?;
         Ok(Self {
             listener: Some(listener),
             settings,
-            text_bytes,
+            options,
             tally: Tally::default(),
         })
     }
@@ -151,7 +152,7 @@ impl Tap {
         let count = thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS));
         let control = Arc::new(Control::new(most_connections(), self.settings.drain, count));
         let relays = Relay::several(count, listener, &self.settings, &control, &queue)?;
-        let mut decoder = Decoder::new(self.text_bytes);
+        let mut decoder = Decoder::new(self.options.clone());
         let ended = thread::scope(|scope| {
             let begin = |relay: Relay| {
                 let control = &control;
