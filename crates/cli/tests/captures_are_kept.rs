@@ -10,8 +10,9 @@ mod talk;
 use evenkeel_testkit::Scratch;
 use packets::{PLAIN, framed, internet, parts};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use talk::{COLUMN, EOF, OK, Talk, USUAL};
@@ -141,6 +142,34 @@ fn nobody_else_reads_it_and_no_secret_is_in_it() {
     let (kept, _) = room.digest(&["d"]);
     let text = kept.to_string();
     assert!(text.contains("hush") && !text.contains("Secret"), "{text}");
+}
+
+#[test]
+fn nobody_else_owns_the_directory() {
+    let room = Room::new();
+    for (name, owner, mode) in [("theirs", 12_345, 0o700), ("shared", 0, 0o777)] {
+        fs::create_dir(room.path(name)).unwrap();
+        chown(room.path(name), Some(owner), None).unwrap();
+        fs::set_permissions(room.path(name), Permissions::from_mode(mode)).unwrap();
+        let directory = format!("--directory={name}");
+        let refused = room.run(&["capture", "--pcap=shop.pcap", &directory]);
+        assert_eq!(refused.status.code(), Some(14), "{}", err(&refused));
+        assert_eq!(fs::read_dir(room.path(name)).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_file_counts_once() {
+    let room = Room::new();
+    room.keep(&[]);
+    let files = room.files();
+    let file = files
+        .iter()
+        .find(|path| path.extension().is_some_and(|it| it == "parquet"));
+    fs::copy(file.unwrap(), room.path("d").join("copy.parquet")).unwrap();
+    let refused = room.run(&["digest", "d"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains("twice"), "{}", err(&refused));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use evenkeel_testkit::Scratch;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -300,6 +300,25 @@ fn old_periods_are_removed_when_asked_for() {
     // A number is not used again.
     let next = json(room.path(), &["slow.log.2", "--history", "h.db"]);
     assert_eq!(next["history"]["added"]["number"], 3);
+}
+
+#[test]
+fn what_others_prepared_is_refused() {
+    let room = room();
+    let theirs = room.path().join("theirs.db");
+    fs::write(&theirs, "").unwrap();
+    chown(&theirs, Some(12_345), None).unwrap();
+    let (_, error, code) = run(room.path(), &["slow.log.1", "--history", "theirs.db"]);
+    assert_eq!(code, 14, "{error}");
+    assert_eq!(fs::metadata(&theirs).unwrap().len(), 0);
+    json(room.path(), &["slow.log.1", "--history", "h.db"]);
+    let trigger = "import sqlite3; c = sqlite3.connect('h.db'); c.execute('CREATE TRIGGER t BEFORE INSERT ON \
+                   digest_class BEGIN SELECT RAISE(IGNORE); END'); c.commit()";
+    let mut python = Command::new("python3");
+    python.current_dir(room.path()).args(["-c", trigger]);
+    assert!(python.status().unwrap().success());
+    let (_, error, code) = run(room.path(), &["slow.log.2", "--history", "h.db"]);
+    assert_eq!(code, 14, "{error}");
 }
 
 #[test]

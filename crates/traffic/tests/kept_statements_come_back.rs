@@ -319,6 +319,9 @@ fn what_is_missing_is_said() {
         append: Append::Allow,
         ..settings()
     };
+    drop(begin(&directory, small()).unwrap());
+    let (_, _, missing) = back(&directory);
+    assert!(matches!(&missing[..], [Missing::All]), "{missing:?}");
     // Killed: nothing is finished when it is dropped.
     let mut killed = begin(&directory, small()).unwrap();
     for one in &statements {

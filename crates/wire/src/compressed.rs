@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn packet(bytes: &[u8], deflated: bool) -> Vec<u8> {
-        let mut body = Vec::with_capacity(bytes.len() + 100);
+        let mut body = Vec::with_capacity(bytes.len() * 2 + 100);
         let mut plain = 0;
         if deflated {
             let mut compress = Compress::new(Compression::fast(), true);

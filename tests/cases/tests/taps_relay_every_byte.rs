@@ -254,6 +254,8 @@ fn strangers(dir: &Path) -> (Tap, TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap().to_string();
     let tap = Tap::begin(PROGRAM, dir, "127.0.0.1:0", &to, &[]);
+    // With the first one it only looks whether a server is there.
+    let (_look, _) = listener.accept().unwrap();
     let client = TcpStream::connect(("127.0.0.1", tap.port())).unwrap();
     let (server, _) = listener.accept().unwrap();
     (tap, client, server)

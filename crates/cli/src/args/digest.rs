@@ -93,7 +93,7 @@ pub struct Digest {
     )]
     pub matching: Option<String>,
     /// Let this server EXPLAIN the sample of each class that the report shows: a host, HOST:PORT, or the path of a
-    /// Unix socket. Only queries that read, and nothing is executed.
+    /// Unix socket. Only queries that read; to plan them, a server may run their subqueries and stored functions.
     #[arg(long, value_name = "SERVER", help_heading = "Server")]
     pub explain: Option<String>,
     /// How long one EXPLAIN may take.

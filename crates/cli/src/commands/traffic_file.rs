@@ -169,6 +169,9 @@ fn not_kept(coverage: &Coverage, kept: &KeptCapture) -> Vec<String> {
         Missing::Files(capture, count) => {
             format!("{} of {capture} missing", units::count(*count, "file"))
         }
+        Missing::All => {
+            "not one file is complete: the capture was killed, or has just begun".to_owned()
+        }
         Missing::End(capture) => {
             format!("{capture} has no end: it was killed, or is still running")
         }

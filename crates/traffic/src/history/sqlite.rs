@@ -5,9 +5,10 @@ use super::store::{Store, TABLES, Value};
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
+use rustix::process::geteuid;
 use std::fs::OpenOptions;
 use std::io::ErrorKind as IoKind;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -66,13 +67,19 @@ impl InFile {
     }
 
     fn is_ours(&mut self) -> Result<bool> {
-        let sql = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_master)";
+        let sql = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_master), \
+             (SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view'))";
         let read = |file: &mut Self| {
             file.connection
-                .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+                .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         };
-        let (application, tables): (i64, i64) = self.waiting(read)?;
+        let (application, tables, foreign): (i64, i64, i64) = self.waiting(read)?;
         match (application, tables) {
+            (APPLICATION, _) if foreign > 0 => Err(Error::refused(format!(
+                "{} has triggers or views, which no history has: they may change what is kept",
+                self.path.display()
+            ))
+            .hint("drop them with sqlite3, or begin a new history")),
             (APPLICATION, _) => Ok(true),
             (0, 0) => Ok(false),
             _ => Err(Error::usage(format!(
@@ -177,6 +184,14 @@ fn value(value: SqlValue) -> Value {
 /// Makes an empty file where there is none.
 fn make(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
+        // Whoever owns it reads the samples in it, and can have triggers change what is written.
+        Ok(there) if there.is_file() && there.uid() != geteuid().as_raw() => {
+            return Err(Error::refused(format!(
+                "{} belongs to another user, who would read what is kept in it",
+                path.display()
+            ))
+            .hint("name a file of your own: it is made if it does not exist"));
+        }
         Ok(there) if there.is_file() => return Ok(()),
         Ok(_) => {
             return Err(

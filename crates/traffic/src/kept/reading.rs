@@ -7,7 +7,7 @@ use crate::{Coverage, Source, Statement};
 use evenkeel_op::{Cancel, Context, Error, Result};
 use evenkeel_repository::store::{Store, StoredObject};
 use evenkeel_repository::{Credentials, decrypted, is_begun_by_age};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -23,6 +23,8 @@ pub enum Missing {
     Files(String, u64),
     /// Its end: the capture was killed.
     End(String),
+    /// All of it: not one file is complete.
+    All,
 }
 
 /// Where files are.
@@ -169,6 +171,9 @@ impl KeptCapture {
                 None => {}
             }
         }
+        if is_directory && self.count() == 0 {
+            self.missing.push(Missing::All);
+        }
         self.end.coverage = *coverage;
     }
 }
@@ -201,6 +206,7 @@ impl StoredObject for OneFile {
 #[derive(Debug, Default)]
 struct Seen {
     number: u64,
+    numbers: BTreeSet<u64>,
     files: u64,
     last: u64,
     statements: u64,
@@ -240,10 +246,17 @@ impl Source for KeptCapture {
             } = file.facts.clone();
             self.is_redacted |= is_redacted;
             let count = captures.len() as u64;
+            let name = capture.clone();
             let seen = captures.entry(capture).or_insert_with(|| Seen {
                 number: count,
                 ..Seen::default()
             });
+            if !seen.numbers.insert(number_of_file) {
+                return Err(Error::usage(format!(
+                    "file {number_of_file} of the capture {name} is there twice"
+                ))
+                .hint("remove the copy"));
+            }
             seen.files += 1;
             seen.last = seen.last.max(number_of_file);
             seen.end = seen.end.take().or(end);

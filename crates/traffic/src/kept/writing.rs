@@ -135,7 +135,7 @@ impl CaptureDirectory {
             mark.write(MARK_TEXT.as_bytes()).context(failed)?;
             mark.finish().context(failed)?;
         }
-        let began = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
+        let began = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S.%6f");
         Ok(Self {
             store,
             settings,
@@ -155,6 +155,21 @@ impl CaptureDirectory {
     /// `Failed` where it cannot be written.
     pub fn add(&mut self, statement: &Statement<'_>) -> Result<()> {
         self.finish_if_due()?;
+        let sure = match self.settings.is_redacted {
+            true => redact::sure_part(statement.sql),
+            false => None,
+        };
+        let shortened;
+        let statement = match &sure {
+            Some(sql) => {
+                shortened = Statement {
+                    sql,
+                    ..statement.clone()
+                };
+                &shortened
+            }
+            None => statement,
+        };
         let counts = is_counted(statement);
         let counted = counts.then(|| Counted::of(statement, Rules::Evenkeel, Mode::default()));
         let redacted;

@@ -6,6 +6,10 @@ use crate::show::{Statements, Ui};
 use evenkeel_op::{Error, Result};
 use evenkeel_traffic::Statement;
 use evenkeel_traffic::kept::{Append, CaptureDirectory, CaptureEnd, Settings, Written};
+use rustix::process::geteuid;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// A file of statements: not so small that there are only files, not so large that a kill costs much.
 const FILES: std::ops::RangeInclusive<u64> = 64 << 10..=16 << 30;
@@ -38,6 +42,9 @@ impl Output {
                 false => Append::Refuse,
             },
         };
+        if !settings::is_url(directory) {
+            refuse_of_others(directory)?;
+        }
         let store = ui.location(directory, None)?.store();
         let kept = CaptureDirectory::begin(store, settings)?;
         ui.note(&format!("keeping in {}", settings::shown_place(directory)));
@@ -80,4 +87,22 @@ impl Output {
             Self::Kept(kept) => kept.end(end).map(Some),
         }
     }
+}
+
+/// Refuses a directory whose owner, or everyone, would read or replace what is kept in it.
+fn refuse_of_others(directory: &Path) -> Result<()> {
+    // What is not there is made, for us alone; what cannot be looked at fails with its reason later.
+    let Ok(there) = fs::metadata(directory) else {
+        return Ok(());
+    };
+    let why = match (there.uid() == geteuid().as_raw(), there.mode() & 0o022 == 0) {
+        (false, _) => "belongs to another user",
+        (true, false) => "can be written to by other users",
+        (true, true) => return Ok(()),
+    };
+    let shown = directory.display();
+    Err(
+        Error::refused(format!("{shown} {why}: statements are private"))
+            .hint("name a directory that does not exist yet, or one that only you may write to"),
+    )
 }

@@ -117,8 +117,8 @@ fn profile(answer: &DigestAnswer) -> String {
     }
     let mut text = table.text();
     let rest = answer.classes.iter().skip(answer.top);
-    let (count, part) = rest.fold((0, 0.0), |(count, part), class| {
-        (count + class.count, part + share(class))
+    let (count, part) = rest.fold((0_u64, 0.0), |(count, part), class| {
+        (count.saturating_add(class.count), part + share(class))
     });
     let of_all = match is_timed {
         true => "of the time",
