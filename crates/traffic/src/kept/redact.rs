@@ -51,6 +51,8 @@ pub(super) fn text(it: &Statement<'_>, counted: Option<&Counted>) -> String {
             let quoted = print.replace('\\', "\\\\").replace('\'', "''");
             format!("prepare {name} from '{quoted}'")
         }
+        // It counts, though it was nothing but a comment: what is empty would not.
+        None if print.is_empty() => " ".to_owned(),
         None => print.clone(),
     }
 }
