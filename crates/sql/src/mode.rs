@@ -37,6 +37,26 @@ impl Mode {
         }
     }
 
+    /// Returns the modes in which a session whose backslashes and character set are not known may read a text.
+    pub fn readings(self, sql: &[u8]) -> impl Iterator<Item = Self> {
+        let escapes: &[bool] = match sql.contains(&b'\\') {
+            true => &[false, true],
+            false => &[false],
+        };
+        let wides: &[Wide] = match sql.is_ascii() {
+            true => &[Wide::No],
+            false => &[Wide::No, Wide::Gbk, Wide::Big5, Wide::Sjis],
+        };
+        let all = escapes
+            .iter()
+            .flat_map(move |escape| wides.iter().map(move |wide| (*escape, *wide)));
+        all.map(move |(no_backslash_escapes, wide)| Self {
+            no_backslash_escapes,
+            wide,
+            ..self
+        })
+    }
+
     /// Returns whether what stands between such quotes is a name.
     #[must_use]
     pub const fn is_name(self, quote: u8) -> bool {

@@ -9,15 +9,13 @@ use evenkeel_sql::{Lexeme, Lexemes};
 /// Returns the part of a text that is the same for every server that may have read it, where that is not all of it:
 /// what a backslash means depends on `sql_mode` and the character set, and `$tag$` begins a string in MySQL 9 only.
 pub(super) fn sure_part(sql: &[u8]) -> Option<Vec<u8>> {
-    let read = |no_backslash_escapes| {
-        let mode = Mode {
-            no_backslash_escapes,
-            ..Mode::default()
-        };
-        fingerprint(sql, false, Rules::Evenkeel, mode).text
-    };
+    let read = |mode| fingerprint(sql, false, Rules::Evenkeel, mode).text;
     let dollar = dollar_quote(sql);
-    let is_doubtful = sql.contains(&b'\\') && read(false) != read(true);
+    let mut readings = Mode::default().readings(sql);
+    let is_doubtful = readings
+        .next()
+        .map(read)
+        .is_some_and(|first| !readings.all(|other| read(other) == first));
     if !is_doubtful && dollar.is_none() {
         return None;
     }

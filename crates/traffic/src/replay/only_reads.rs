@@ -1,7 +1,7 @@
 //! Whether a statement changes no data, whatever its session and its server make of the text.
 
 use super::access::{Access, access, is_one_query};
-use evenkeel_sql::{Mode, Wide};
+use evenkeel_sql::Mode;
 
 /// Whether a statement changes no data, however its session reads quotes, backslashes and bytes beyond ASCII, and
 /// whichever version comments its server runs; what it does in the mode that is assumed is known.
@@ -24,25 +24,18 @@ pub(crate) fn is_query(sql: &[u8], mode: Mode) -> bool {
 
 /// Whether something is so however a session reads quotes, backslashes and bytes beyond ASCII.
 fn in_every_mode(sql: &[u8], mode: Mode, is_so: impl Fn(Mode) -> bool) -> bool {
-    let is_clear = !sql.iter().any(|byte| matches!(byte, b'\\' | b'"'));
-    let quotes: &[_] = match is_clear {
-        true => &[(mode.ansi_quotes, mode.no_backslash_escapes)],
-        false => &[(false, false), (false, true), (true, false), (true, true)],
+    let names: &[bool] = match sql.contains(&b'"') {
+        true => &[false, true],
+        false => &[mode.ansi_quotes],
     };
-    let wides: &[_] = match sql.is_ascii() {
-        true => &[Wide::No],
-        false => &[Wide::No, Wide::Gbk, Wide::Big5, Wide::Sjis],
-    };
-    let mut modes = quotes
-        .iter()
-        .flat_map(|quotes| wides.iter().map(move |wide| (quotes, *wide)));
-    modes.all(|((ansi_quotes, no_backslash_escapes), wide)| {
-        is_so(Mode {
+    let mut modes = names.iter().flat_map(|ansi_quotes| {
+        let mode = Mode {
             ansi_quotes: *ansi_quotes,
-            no_backslash_escapes: *no_backslash_escapes,
-            wide,
-        })
-    })
+            ..mode
+        };
+        mode.readings(sql)
+    });
+    modes.all(is_so)
 }
 
 /// Whether a version comment has something in it that begins a string or a comment, or ends a statement: a server that

@@ -33,21 +33,15 @@ pub(super) fn redacted(sql: &[u8], mode: Mode) -> Option<Vec<u8>> {
         return None;
     }
     let known = hidden(sql, mode);
-    if !sql.contains(&b'\\') {
-        return known.map(|(text, _)| text);
-    }
     // Whether a backslash ends a string is a matter of the session's sql_mode and character set, of which not every
     // source knows all. Where it matters, nothing is shown after the first password.
-    let other = Mode {
-        no_backslash_escapes: !mode.no_backslash_escapes,
-        ..mode
-    };
-    let other = hidden(sql, other);
-    if known == other {
+    let others: Vec<_> = mode.readings(sql).map(|other| hidden(sql, other)).collect();
+    if others.iter().all(|other| *other == known) {
         return known.map(|(text, _)| text);
     }
-    let starts = [&known, &other].map(|one| one.as_ref().map_or(sql.len(), |(_, start)| *start));
-    Some([&sql[..starts[0].min(starts[1])], HIDDEN].concat())
+    let starts = others.iter().chain([&known]).flatten();
+    let first = starts.map(|(_, start)| *start).min().unwrap_or(0);
+    Some([&sql[..first], HIDDEN].concat())
 }
 
 /// Returns the text without passwords, and where the first one began.
@@ -181,6 +175,7 @@ mod tests {
             &br"CREATE USER n@x IDENTIFIED BY 'a\' REQUIRE SUBJECT 'Hush'"[..],
             b"CREATE USER n@x IDENTIFIED BY '\xbf\\' REQUIRE SUBJECT 'Hush'",
             br"SELECT 'a\', IDENTIFIED, 'Hush'",
+            b"CREATE USER n@x IDENTIFIED BY '\xbf\\\\', REQUIRE SUBJECT 'Hush'",
         ] {
             for no_backslash_escapes in [false, true] {
                 let mode = Mode {
