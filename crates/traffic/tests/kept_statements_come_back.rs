@@ -261,7 +261,10 @@ fn without_values_classes_are_the_same() {
         prop_assert_eq!(found.len(), statements.len());
         for (found, one) in found.into_iter().zip(&statements) {
             // What these mean depends on the server: only the beginning of such a text is kept.
-            if !one.sql.iter().any(|byte| matches!(byte, b'\\' | b'$')) {
+            let has = |wanted: fn(&u8) -> bool| one.sql.iter().any(wanted);
+            let is_doubtful = has(|byte| b"'\"`".contains(byte))
+                && has(|byte| *byte == b'\\' || !byte.is_ascii());
+            if !is_doubtful && !has(|byte| *byte == b'$') {
                 prop_assert_eq!(found, counted(one));
             }
         }
