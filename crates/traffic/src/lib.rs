@@ -11,8 +11,10 @@ pub mod history;
 pub mod kept;
 pub mod replay;
 pub mod source;
+mod source_kind;
 mod statement;
 
 pub use error_name::named_error;
 pub use filter::Filter;
-pub use statement::{Command, Coverage, Source, Statement};
+pub use source_kind::SourceKind;
+pub use statement::{Command, Coverage, Seen, Source, Statement};

@@ -88,6 +88,15 @@ impl Statement<'_> {
     }
 }
 
+/// What a source hands out that is watched as statements come.
+#[derive(Debug)]
+pub enum Seen<'a> {
+    /// A statement.
+    Statement(&'a Statement<'a>),
+    /// Nothing more at this moment: what was held back can be shown.
+    Pause,
+}
+
 /// How much of what went by a source could see. All zero where a source cannot miss anything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Coverage {

@@ -9,7 +9,7 @@ use evenkeel_traffic::digest::{Counted, is_counted};
 use evenkeel_traffic::kept::{
     Append, CaptureDirectory, CaptureEnd, KeptCapture, Missing, Settings,
 };
-use evenkeel_traffic::{Command, Coverage, Source, Statement};
+use evenkeel_traffic::{Command, Coverage, Source, SourceKind, Statement};
 use evenkeel_wire::Checksum;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -19,6 +19,7 @@ use std::time::Duration;
 
 fn settings() -> Settings {
     Settings {
+        source: SourceKind::Tap,
         is_redacted: false,
         file_bytes: 64 << 20,
         file_span: Duration::from_secs(3600),

@@ -12,6 +12,7 @@ fn choice() -> Choice {
         filter: Filter::default(),
         mode: Mode::default(),
         is_exact: true,
+        knows_errors: true,
         read_only: false,
         schemas: HashMap::new(),
         warm_up: std::time::Duration::ZERO,

@@ -9,11 +9,25 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 const KEPT: &str =
     "[ $(wc -l </proc/net/packet) -gt 1 ] && mariadb -h db2 -e 'SELECT 1' && sleep 0.3";
 
+const REMEMBERING: &str = "--performance-schema=ON --performance-schema-consumer-events-statements-current=ON \
+    --performance-schema-consumer-events-statements-history=ON \
+    --performance-schema-consumer-events-statements-history-long=ON";
+
+/// The server `db2` logs each statement.
+fn log_slow(house: &House) {
+    house.run("ln -s /var/lib/db2/slow.log slow.log");
+    house.sql_of(
+        "db2",
+        "SET GLOBAL slow_query_log_file = 'slow.log', long_query_time = 0, slow_query_log = ON",
+    );
+    house.run("mariadb -h db2 -e 'SELECT COUNT(*) FROM shop.orders'");
+}
+
 #[test]
 fn capture() {
     let house = House::new("db1", PROGRAM);
     house.start_mariadb();
-    house.start_another("db2", 8, "");
+    house.start_another("db2", 8, REMEMBERING);
     house.sql_of("db2", "CREATE USER root@db1; GRANT ALL ON *.* TO root@db1");
     house.sql_of(
         "db2",
@@ -38,9 +52,12 @@ fn capture() {
         "evenkeel capture --pcap -$",
         // They begin when tcpdump listens: it lacks no packet of their first connection.
         "(until [ $(wc -l </proc/net/packet) -gt 1 ]; do sleep 0.05; done; sleep 0.2
-          for n in $(seq 300); do mariadb -h db2 -e 'SELECT COUNT(*) FROM shop.orders'; done) >/dev/null 2>&1 &",
+          until [ -e enough ]; do mariadb -h db2 -e 'SELECT COUNT(*) FROM shop.orders'; done
+          touch ended) >/dev/null 2>&1 &",
     );
     page.run("tcpdump -i any -s 0 -U");
+    // The next capture sees no connection that began before it.
+    house.run("touch enough; until [ -e ended ]; do sleep 0.05; done");
     assert!(page.printed().contains("SELECT COUNT(*) FROM shop.orders"));
     page.briefly("-w shop.pcap", &seen("shop.pcap"));
     page.code("-w shop.pcap", 0);
@@ -72,6 +89,13 @@ fn capture() {
     page.run("evenkeel capture --tap :3307");
     page.run("evenkeel capture --tap 0.0.0.0");
     page.run("evenkeel capture --uprobes");
+    log_slow(&house);
+    page.briefly("--follow", "mariadb -h db2 -e 'SELECT 1' && sleep 0.3");
+    page.code("--follow", 143);
+    page.before("slow.log.1.gz", "gzip -c slow.log > slow.log.1.gz");
+    page.run("evenkeel capture --log slow.log");
+    page.say("--for 1m", "--for 2s");
+    page.run("evenkeel capture --server db2");
     page.end();
 }
 

@@ -22,6 +22,9 @@ Examples:
   evenkeel capture --tap 0.0.0.0:3307 --to db1 --tap-cert tap.pem --tap-key tap-key.pem
   evenkeel capture --uprobes                                      What the server of this host runs, also by TLS
   evenkeel capture --uprobes --datadir /srv/shop/data --for 10s   One of several servers
+  evenkeel capture --log /var/lib/mysql/slow.log --follow         What the server writes into its slow query log
+  evenkeel capture --log general.log.1.gz --format sql            What a general query log holds
+  evenkeel capture --server /run/mysqld/mysqld.sock --for 1m      What the server's performance_schema remembers
 
 Prepared statements are shown with their values. If a statement was prepared before the capture started, its
 text is unknown, and it is shown as stmt#NUMBER. Passwords in statements are replaced by '***'. TLS hides
@@ -41,10 +44,14 @@ TLS, compression or Unix socket. Rows, errors and the time to the first byte are
 and numbers of connections only of those that began after the capture. It needs Linux 5.8, root (or CAP_BPF,
 CAP_PERFMON and CAP_SYS_PTRACE), and a server whose program kept its dynamic symbols, as packages do.
 
-Exit code 3: packets or bytes are missing, a statement's text or a connection was hidden, or the
-capture is cut off or damaged. Exit code 14: --interface needs root or CAP_NET_RAW, --uprobes needs root.";
+--log reads what the server wrote: a statement is shown when the next one begins or the log ends. A general
+query log does not say how long statements took. --server asks a server every second for the statements that
+ended: those that it forgot before are counted, and the values of prepared statements are not known.
 
-/// Show the statements that clients send, from captured packets, relayed connections or the server's process.
+Exit code 3: packets, bytes or entries are missing, the server forgot statements, a statement's text or a
+connection was hidden, or the capture is cut off or damaged. Exit code 14: --interface needs root or CAP_NET_RAW, --uprobes needs root.";
+
+/// Show the statements that clients send, from packets, relayed connections, logs or the server.
 #[derive(Args, Debug)]
 #[command(after_help = CAPTURE, group = ArgGroup::new("source").required(true))]
 pub struct Capture {
@@ -110,15 +117,37 @@ pub struct Capture {
         help_heading = "Uprobes"
     )]
     pub datadir: Option<PathBuf>,
-    /// With --interface, --tap or --uprobes: stop after this time [default: at Ctrl-C].
+    /// A slow or general query log of a server, plain or compressed with gzip or zstd; `-` reads standard input.
+    #[arg(long, value_name = "FILE", group = "source")]
+    pub log: Option<PathBuf>,
+    /// With --log: begin at its end, and show what the server writes from now on, also after the log was rotated.
+    #[arg(long, requires = "log")]
+    pub follow: bool,
+    /// Ask this server what its performance_schema remembers, as it runs: a host, HOST:PORT, or the path of a Unix
+    /// socket.
+    #[arg(long, value_name = "SERVER", group = "source")]
+    pub server: Option<String>,
+    /// With --server: read how to connect to it from this option file only.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "server",
+        help_heading = "Server"
+    )]
+    pub defaults_file: Option<PathBuf>,
+    /// With --server: how often to ask it: what it forgets in between is missed, and counted.
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "server", value_parser = super::span,
+          help_heading = "Server")]
+    pub interval: Duration,
+    /// Stop after this time; not with --pcap, nor with --log without --follow [default: at Ctrl-C].
     #[arg(long = "for", value_name = "TIME", value_parser = super::span, conflicts_with = "pcap")]
     pub span: Option<Duration>,
     /// With --interface, --tap or --uprobes: memory for what waits to be decoded [default: 64M, less on small hosts].
-    #[arg(long, value_name = "SIZE", value_parser = super::size, conflicts_with = "pcap")]
+    #[arg(long, value_name = "SIZE", value_parser = super::size, conflicts_with_all = ["pcap", "log", "server"])]
     pub ring: Option<u64>,
     /// The port that the server listens on; repeat for several.
     #[arg(long, value_name = "PORT", default_value = "3306",
-          value_parser = clap::value_parser!(u16).range(1..), conflicts_with_all = ["tap", "uprobes"])]
+          value_parser = clap::value_parser!(u16).range(1..), conflicts_with_all = ["tap", "uprobes", "log", "server"])]
     pub port: Vec<u16>,
     /// The output format [default: line; with --json: json].
     #[arg(long, value_name = "FORMAT")]

@@ -31,6 +31,7 @@ pub mod prewarm;
 pub mod prune;
 mod qps;
 pub mod queue;
+mod remembered;
 mod replay;
 pub mod repository;
 pub mod restore;

@@ -15,17 +15,21 @@ const LOOK: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
+/// What runs while there is nothing to read; it says whether to go on.
+pub(super) type Idle = Box<dyn FnMut() -> bool + Send>;
+
 /// A pipe that ends when the run should end.
 struct Piped {
     from: File,
     cancel: Cancel,
+    idle: Idle,
 }
 
 impl Piped {
     /// Returns standard input.
     ///
     /// Errors: `Failed` where it is closed.
-    fn stdin(cancel: &Cancel) -> Result<Self> {
+    fn stdin(cancel: &Cancel, idle: Idle) -> Result<Self> {
         let from = io::stdin()
             .as_fd()
             .try_clone_to_owned()
@@ -33,6 +37,7 @@ impl Piped {
         Ok(Self {
             from: File::from(from),
             cancel: cancel.clone(),
+            idle,
         })
     }
 }
@@ -41,8 +46,20 @@ impl Piped {
 ///
 /// Errors: `Usage` when nothing is there, or a directory; `Failed` when it cannot be read.
 pub(super) fn open(path: &Path, what: &str, cancel: &Cancel) -> Result<Box<dyn Read + Send>> {
+    open_watched(path, what, cancel, Box::new(|| true))
+}
+
+/// Opens a file to be read; while a pipe has nothing to read, `idle` runs.
+///
+/// Errors: those of [`open`].
+pub(super) fn open_watched(
+    path: &Path,
+    what: &str,
+    cancel: &Cancel,
+    idle: Idle,
+) -> Result<Box<dyn Read + Send>> {
     if path == Path::new("-") {
-        return Ok(Box::new(Piped::stdin(cancel)?));
+        return Ok(Box::new(Piped::stdin(cancel, idle)?));
     }
     let failed = |error| unreadable(what, path, error);
     let from = File::open(path).map_err(failed)?;
@@ -54,7 +71,7 @@ pub(super) fn open(path: &Path, what: &str, cancel: &Cancel) -> Result<Box<dyn R
         return Ok(Box::new(from));
     }
     let cancel = cancel.clone();
-    Ok(Box::new(Piped { from, cancel }))
+    Ok(Box::new(Piped { from, cancel, idle }))
 }
 
 impl Read for Piped {
@@ -62,6 +79,7 @@ impl Read for Piped {
         while !self.cancel.is_cancelled() {
             let mut ready = [PollFd::new(&self.from, PollFlags::IN)];
             match poll(&mut ready, Some(&LOOK)) {
+                Ok(0) if !(self.idle)() => return Ok(0),
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return self.from.read(buffer),
                 Err(error) => return Err(error.into()),

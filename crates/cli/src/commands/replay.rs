@@ -82,7 +82,8 @@ pub(super) fn open<'a>(args: &'a args::Replay, ui: &'a Ui) -> Result<TrafficFile
         packets,
         identities: &args.identity,
     };
-    let file = TrafficFile::open(&args.file, reading, ui)?;
+    let mut file = TrafficFile::open(&args.file, reading, ui)?;
+    file.want_one_source();
     match file.is_redacted() {
         true => Err(Error::usage(format!(
             "{} was captured with --redact: its statements have no values",
@@ -100,7 +101,9 @@ pub(super) fn planned(
     input: TrafficFile,
     ui: &Ui,
 ) -> Result<(DigestedFile, Plan)> {
-    choice.is_exact = input.has_exact_times();
+    let source = input.source();
+    choice.is_exact = source.has_exact_times();
+    choice.knows_errors = source.knows_errors();
     let tmpdir = args.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
     let mapped = choice.schemas.clone();
     let mut planner = Planner::new(choice, &tmpdir)?;
@@ -167,6 +170,7 @@ pub(super) fn choice(args: &args::Replay) -> Result<Choice> {
         },
         mode: Mode::of(&args.sql_mode),
         is_exact: true,
+        knows_errors: true,
         read_only: args.read_only,
         schemas: pairs.collect::<Result<HashMap<_, _>>>()?,
         warm_up: args.warm_up.unwrap_or_default(),

@@ -10,7 +10,7 @@ use evenkeel_repository::{Credentials, is_begun_by_age};
 use evenkeel_traffic::capture::Options;
 use evenkeel_traffic::kept::{KeptCapture, Missing, is_begun_by_parquet};
 use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
-use evenkeel_traffic::{Coverage, Source, Statement};
+use evenkeel_traffic::{Coverage, Source, SourceKind, Statement};
 use jiff::tz::TimeZone;
 use std::fs::File;
 use std::io::Read;
@@ -80,9 +80,16 @@ impl TrafficFile {
         })
     }
 
-    /// Whether its times say who came before whom.
-    pub(super) fn has_exact_times(&self) -> bool {
-        matches!(self.opened, Opened::Packets(_) | Opened::Kept(_))
+    /// Returns what the statements were seen by.
+    pub(super) fn source(&self) -> SourceKind {
+        self.opened.source()
+    }
+
+    /// Makes a directory an error whose captures were seen by different things.
+    pub(super) fn want_one_source(&mut self) {
+        if let Opened::Kept(kept) = &mut self.opened {
+            kept.want_one_source();
+        }
     }
 
     /// Whether the values of its statements were left out when they were captured.
@@ -101,7 +108,12 @@ impl TrafficFile {
         let coverage = self.opened.read(each, ui.cancel())?;
         let (missing, unreadable) = match &self.opened {
             Opened::Packets(packets) => {
-                let missing = not_seen(&coverage, packets.is_cut(), packets.damage());
+                let missing = not_seen(
+                    &coverage,
+                    SourceKind::Packets,
+                    packets.is_cut(),
+                    packets.damage(),
+                );
                 let count = missing.len() as u64;
                 (missing.join("; "), count)
             }
@@ -162,7 +174,7 @@ fn kept(path: &Path, credentials: Credentials, ui: &Ui) -> Result<Option<KeptCap
 /// Says what a capture did not see, and what is missing of it.
 fn not_kept(coverage: &Coverage, kept: &KeptCapture) -> Vec<String> {
     let end = kept.ended();
-    let mut all = not_seen(coverage, end.is_cut, None);
+    let mut all = not_seen(coverage, kept.source(), end.is_cut, None);
     all.extend(end.damage.clone());
     all.extend((end.refused > 0).then(|| refused(end.refused)));
     all.extend(kept.missing().iter().map(|missing| match missing {
@@ -180,7 +192,7 @@ fn not_kept(coverage: &Coverage, kept: &KeptCapture) -> Vec<String> {
 }
 
 /// Says which entries of a log could not be read.
-fn entries(coverage: &Coverage, unread: &[Unread]) -> String {
+pub(super) fn entries(coverage: &Coverage, unread: &[Unread]) -> String {
     let places = unread
         .iter()
         .map(|one| format!("line {}: {}", one.line, one.why));

@@ -17,12 +17,17 @@ const SCHEMA: &str = "evenkeel";
 /// # Errors
 ///
 /// `Usage` for a name that cannot be read.
-pub fn server_named(word: &str, defaults_file: Option<&Path>, ui: &Ui) -> Result<ConnectOptions> {
+pub fn server_named(
+    word: &str,
+    defaults_file: Option<&Path>,
+    verb: &'static str,
+    ui: &Ui,
+) -> Result<ConnectOptions> {
     let connection = Connection {
         defaults_file: defaults_file.map(Path::to_owned),
         ..place(word)?
     };
-    connection::connect(&connection, "digest", ui)
+    connection::connect(&connection, verb, ui)
 }
 
 /// Whether this names a server.

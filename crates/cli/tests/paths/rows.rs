@@ -195,6 +195,8 @@ binlog archive repository | - | 14 | nobody is let in | binlog archive --no-defa
 binlog extract repository | repository | 14 | no such binary log | binlog extract {} {new}
 binlog list repository | repository | 0 | "sources": [] | binlog list {}
 capture --directory | - | 0 | | capture --pcap={capture} --append --directory={}
+capture --defaults-file | client.cnf | 14 | | capture --server=localhost --for=100ms --defaults-file={}
+capture --log | slow.log | 0 | | capture --log={}
 capture --pcap | capture | 0 | | capture --pcap={}
 capture --ssl-ca | certificate | 0 | | capture --for=10ms --tap=:0 --to=localhost --ssl-ca={}
 capture --tap-cert | certificate | 0 | | capture --for=10ms --tap=:0 --to={socket} --tap-key={certificate-key} --tap-cert={}

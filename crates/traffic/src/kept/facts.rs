@@ -1,6 +1,6 @@
 //! What a file says of itself, and the last one of a capture of the whole of it: pairs in its metadata.
 
-use crate::Coverage;
+use crate::{Coverage, SourceKind};
 use parquet::file::metadata::KeyValue;
 
 /// What the name of every pair begins with.
@@ -17,6 +17,8 @@ pub struct FileFacts {
     pub number: u64,
     /// Values were replaced before anything was written.
     pub is_redacted: bool,
+    /// What its statements were seen by.
+    pub source: SourceKind,
     /// How the capture ended; only the last file knows.
     pub end: Option<CaptureEnd>,
 }
@@ -60,6 +62,7 @@ impl FileFacts {
             pair("capture", self.capture.clone()),
             pair("file", self.number.to_string()),
             pair("redacted", self.is_redacted.to_string()),
+            pair("source", self.source.name().to_owned()),
         ];
         let Some(mut end) = self.end.clone() else {
             return all;
@@ -93,6 +96,7 @@ impl FileFacts {
             capture: value("capture")?,
             number: value("file")?.parse().ok()?,
             is_redacted: is_true("redacted"),
+            source: SourceKind::named(&value("source")?)?,
             end: is_true("end").then_some(end),
         })
     }

@@ -3,7 +3,7 @@
 use super::facts::{CaptureEnd, FileFacts};
 use super::file::KeptFile;
 use super::{ENCRYPTED_ENDING, ENDING, MARK};
-use crate::{Coverage, Source, Statement};
+use crate::{Coverage, Source, SourceKind, Statement};
 use evenkeel_op::{Cancel, Context, Error, Result};
 use evenkeel_repository::store::{Store, StoredObject};
 use evenkeel_repository::{Credentials, decrypted, is_begun_by_age};
@@ -40,6 +40,9 @@ pub struct KeptCapture {
     files: Files,
     credentials: Credentials,
     is_redacted: bool,
+    source: SourceKind,
+    /// Captures that something else saw are refused.
+    wants_one_source: bool,
     /// How all captures ended.
     end: CaptureEnd,
     missing: Vec<Missing>,
@@ -84,13 +87,16 @@ impl KeptCapture {
             files,
             credentials,
             is_redacted: false,
+            source: SourceKind::default(),
+            wants_one_source: false,
             end: CaptureEnd::default(),
             missing: Vec::new(),
             filtered: 0,
         };
         // What cannot be opened is said before an hour of reading, and so is whether values are there.
         if kept.count() > 0 {
-            kept.is_redacted = kept.open(0)?.facts.is_redacted;
+            let facts = kept.open(0)?.facts;
+            (kept.is_redacted, kept.source) = (facts.is_redacted, facts.source);
         }
         Ok(kept)
     }
@@ -99,6 +105,17 @@ impl KeptCapture {
     #[must_use]
     pub fn is_redacted(&self) -> bool {
         self.is_redacted
+    }
+
+    /// Returns what the statements were seen by: those of the first capture.
+    #[must_use]
+    pub fn source(&self) -> SourceKind {
+        self.source
+    }
+
+    /// Makes a capture that something else saw an error: what is known of its statements is not the same.
+    pub fn want_one_source(&mut self) {
+        self.wants_one_source = true;
     }
 
     /// Returns how the captures ended that were read.
@@ -213,6 +230,14 @@ struct Seen {
     end: Option<CaptureEnd>,
 }
 
+fn mixed(first: SourceKind, other: SourceKind) -> Error {
+    let (first, other) = (first.name(), other.name());
+    Error::usage(format!(
+        "the directory holds captures of {first} and of {other}"
+    ))
+    .hint("capture each into a directory of its own: what is known of their statements is not the same")
+}
+
 /// Adds what another capture missed; statements are counted as they are read.
 fn add(coverage: &mut Coverage, other: &Coverage) {
     coverage.unseen += other.unseen;
@@ -242,8 +267,12 @@ impl Source for KeptCapture {
                 capture,
                 number: number_of_file,
                 is_redacted,
+                source,
                 end,
             } = file.facts.clone();
+            if self.wants_one_source && source != self.source {
+                return Err(mixed(self.source, source));
+            }
             self.is_redacted |= is_redacted;
             let count = captures.len() as u64;
             let name = capture.clone();

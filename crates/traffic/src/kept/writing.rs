@@ -5,9 +5,9 @@ use super::columns::{Beside, message, row};
 use super::facts::{CaptureEnd, FileFacts};
 use super::rows::Rows;
 use super::{ENCRYPTED_ENDING, ENDING, MARK, MARK_TEXT, fault, redact};
-use crate::Statement;
 use crate::digest::fingerprint::{Mode, Rules};
 use crate::digest::{Counted, is_counted};
+use crate::{SourceKind, Statement};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::store::{Existing, Lock, LockMode, NewObject, Store, UNFINISHED};
 use evenkeel_repository::{Recipient, encrypted};
@@ -37,6 +37,8 @@ pub enum Append {
 /// How a capture is kept.
 #[derive(Debug)]
 pub struct Settings {
+    /// What the statements were seen by.
+    pub source: SourceKind,
     /// Statements are kept without their values.
     pub is_redacted: bool,
     /// About how large a file becomes.
@@ -305,6 +307,7 @@ impl CaptureDirectory {
             capture: self.capture.clone(),
             number: self.number,
             is_redacted: self.settings.is_redacted,
+            source: self.settings.source,
             end,
         };
         for pair in facts.pairs() {

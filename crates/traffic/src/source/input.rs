@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::path::Path;
 
 /// How much of a file is looked at to say what it is.
-const LOOK: usize = 64 << 10;
+pub(super) const LOOK: usize = 64 << 10;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -40,17 +40,23 @@ impl InputKind {
     /// a slow log: both are empty then.
     #[must_use]
     pub fn of(first: &[u8]) -> Option<Self> {
+        Self::of_entries(first).or_else(|| Self::of_banner(first))
+    }
+
+    /// Returns what a file is in whose first bytes packets or entries begin.
+    pub(super) fn of_entries(first: &[u8]) -> Option<Self> {
         if capture::is_begun_by(first) {
             return Some(Self::Packets);
         }
-        for line in first.split(|byte| *byte == b'\n') {
-            if slow_log::begins_entry(line) {
-                return Some(Self::SlowLog);
-            }
-            if general_log::begins_entry(line) {
-                return Some(Self::GeneralLog);
-            }
-        }
+        let mut lines = first.split(|byte| *byte == b'\n');
+        lines.find_map(|line| match line {
+            line if slow_log::begins_entry(line) => Some(Self::SlowLog),
+            line if general_log::begins_entry(line) => Some(Self::GeneralLog),
+            _ => None,
+        })
+    }
+
+    fn of_banner(first: &[u8]) -> Option<Self> {
         let is_banner = |line: &[u8]| line.trim_ascii().is_empty() || super::is_banner(line);
         let mut lines = first.split(|byte| *byte == b'\n');
         lines.all(is_banner).then_some(Self::SlowLog)
@@ -90,7 +96,8 @@ impl Input {
     pub fn of(name: impl Into<String>, from: impl Read + Send + 'static) -> Result<Self> {
         let name = name.into();
         let failed = |error| Error::failed(format!("failed to read {name}")).because(error);
-        let (packed, first) = ahead(from).map_err(failed)?;
+        let is_known = |first: &[u8]| first.len() >= ZSTD.len();
+        let (packed, first) = ahead(from, is_known).map_err(failed)?;
         let unpacked: Box<dyn Read + Send> = if first.starts_with(&GZIP) {
             Box::new(MultiGzDecoder::new(packed))
         } else if first.starts_with(&ZSTD) {
@@ -98,7 +105,12 @@ impl Input {
         } else {
             Box::new(packed)
         };
-        let (bytes, first) = ahead(unpacked).map_err(failed)?;
+        // What comes as it happens is not waited for once it is clear what it is.
+        let is_known = |first: &[u8]| {
+            let ended = memchr::memrchr(b'\n', first).unwrap_or(0);
+            capture::is_begun_by(first) || InputKind::of_entries(&first[..ended]).is_some()
+        };
+        let (bytes, first) = ahead(unpacked, is_known).map_err(failed)?;
         Ok(Self {
             kind: InputKind::of(&first),
             bytes: Box::new(BufReader::with_capacity(LOOK, bytes)),
@@ -110,9 +122,20 @@ impl Input {
 /// What was read ahead, then the rest.
 type Again<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// Reads the first bytes, and returns them also as what should be read next.
-fn ahead<R: Read>(mut from: R) -> io::Result<(Again<R>, Vec<u8>)> {
-    let mut first = Vec::new();
-    from.by_ref().take(LOOK as u64).read_to_end(&mut first)?;
+/// Reads the first bytes until they are enough, and returns them also as what should be read next.
+fn ahead<R: Read>(
+    mut from: R,
+    is_enough: impl Fn(&[u8]) -> bool,
+) -> io::Result<(Again<R>, Vec<u8>)> {
+    let (mut first, mut length) = (vec![0; LOOK], 0);
+    while length < LOOK && !is_enough(&first[..length]) {
+        match from.read(&mut first[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    first.truncate(length);
     Ok((Cursor::new(first.clone()).chain(from), first))
 }

@@ -1,5 +1,6 @@
 //! Where statements come from: logs, files of packets, and what a server remembers.
 
+mod follow;
 mod general_log;
 mod input;
 mod lines;
@@ -8,6 +9,7 @@ mod performance_schema;
 mod slow_log;
 mod times;
 
+pub use follow::{Following, Idle};
 pub use general_log::GeneralLog;
 pub use input::{Input, InputKind};
 pub use opened::Opened;

@@ -3,7 +3,7 @@
 use super::{GeneralLog, Input, InputKind, SlowLog, Unread};
 use crate::capture::{self, Capture};
 use crate::kept::KeptCapture;
-use crate::{Coverage, Source, Statement};
+use crate::{Coverage, Source, SourceKind, Statement};
 use evenkeel_op::{Cancel, Result};
 use jiff::tz::TimeZone;
 use std::io::BufRead;
@@ -38,6 +38,17 @@ impl Opened {
             InputKind::GeneralLog => Self::GeneralLog(Box::new(GeneralLog::new(input, zone))),
             InputKind::Packets => Self::Packets(Box::new(Capture::new(input.bytes, options)?)),
         })
+    }
+
+    /// Returns what the statements were seen by.
+    #[must_use]
+    pub fn source(&self) -> SourceKind {
+        match self {
+            Self::SlowLog(_) => SourceKind::SlowLog,
+            Self::GeneralLog(_) => SourceKind::GeneralLog,
+            Self::Packets(_) => SourceKind::Packets,
+            Self::Kept(kept) => kept.source(),
+        }
     }
 
     /// Returns the first places of a log that could not be read.

@@ -3,7 +3,7 @@
 //! The server keeps the last few: those that are gone before the next look are missed. How many that is, its counters
 //! of statements say.
 
-use crate::{Command, Coverage, Source, Statement};
+use crate::{Command, Coverage, Seen, Source, Statement};
 use evenkeel_op::{Cancel, Error, Result};
 use evenkeel_server::connect::{Row, RowLimit, Session};
 use evenkeel_server::options::ConnectOptions;
@@ -31,7 +31,7 @@ pub struct PerformanceSchema {
     timer_zero_ns: i64,
     text_bytes: usize,
     interval: Duration,
-    span: Duration,
+    span: Option<Duration>,
     /// Statements that were seen, and may be seen again: thread and number.
     known: HashSet<(u64, u64)>,
     /// What ended up to here is known, by the server's timer.
@@ -39,13 +39,17 @@ pub struct PerformanceSchema {
 }
 
 impl PerformanceSchema {
-    /// Connects, and finds out what the server remembers. Statements are then read for `span`, and asked for each
-    /// `interval`.
+    /// Connects, and finds out what the server remembers. Statements are then read for `span`, or until somebody wants an end, and asked for
+    /// each `interval`.
     ///
     /// # Errors
     ///
     /// `Refused` where the server remembers none, with how to change that; those of the connection.
-    pub fn open(options: &ConnectOptions, interval: Duration, span: Duration) -> Result<Self> {
+    pub fn open(
+        options: &ConnectOptions,
+        interval: Duration,
+        span: Option<Duration>,
+    ) -> Result<Self> {
         let mut session = Session::open(options)?;
         session.limit_rows(MOST);
         let table = table(&mut session)?;
@@ -172,6 +176,45 @@ impl PerformanceSchema {
         }
     }
 
+    /// Hands out statements as the server is asked for them, until the time is up, `cancel` is set or `each` fails.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be asked, and what `each` fails with.
+    pub fn watch(
+        &mut self,
+        each: &mut dyn FnMut(Seen<'_>) -> Result<()>,
+        cancel: &Cancel,
+    ) -> Result<Coverage> {
+        let mut coverage = Coverage::default();
+        // What ended before is not asked for.
+        self.look(&mut Coverage::default(), &mut |_| Ok(()))?;
+        let before = self.ended()?;
+        let until = self.span.map(|span| Instant::now() + span);
+        let is_over =
+            || cancel.is_cancelled() || until.is_some_and(|until| Instant::now() >= until);
+        let mut seen = 0;
+        while !is_over() {
+            let next = Instant::now() + self.interval;
+            let next = until.map_or(next, |until| until.min(next));
+            while let Some(left) = next.checked_duration_since(Instant::now())
+                && !is_over()
+            {
+                std::thread::sleep(left.min(LOOK));
+            }
+            seen += self.look(&mut coverage, &mut |statement| {
+                each(Seen::Statement(statement))
+            })?;
+            each(Seen::Pause)?;
+        }
+        let after = self.ended()?;
+        seen += self.look(&mut coverage, &mut |statement| {
+            each(Seen::Statement(statement))
+        })?;
+        coverage.unseen = after.saturating_sub(before).saturating_sub(seen);
+        Ok(coverage)
+    }
+
     /// Returns how many statements others have ended since the server counts.
     fn ended(&mut self) -> Result<u64> {
         let all = "SELECT SUM(COUNT_STAR) FROM performance_schema.events_statements_summary_global_by_event_name";
@@ -195,27 +238,11 @@ impl Source for PerformanceSchema {
         each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
         cancel: &Cancel,
     ) -> Result<Coverage> {
-        let mut coverage = Coverage::default();
-        // What ended before is not asked for.
-        self.look(&mut Coverage::default(), &mut |_| Ok(()))?;
-        let before = self.ended()?;
-        let until = Instant::now() + self.span;
-        let mut seen = 0;
-        loop {
-            let next = (Instant::now() + self.interval).min(until);
-            while let Some(left) = next.checked_duration_since(Instant::now()) {
-                cancel.check()?;
-                std::thread::sleep(left.min(LOOK));
-            }
-            if Instant::now() >= until {
-                break;
-            }
-            seen += self.look(&mut coverage, each)?;
-        }
-        let after = self.ended()?;
-        seen += self.look(&mut coverage, each)?;
-        coverage.unseen = after.saturating_sub(before).saturating_sub(seen);
-        Ok(coverage)
+        let mut each = |seen: Seen<'_>| match seen {
+            Seen::Statement(statement) => each(statement),
+            Seen::Pause => Ok(()),
+        };
+        self.watch(&mut each, cancel)
     }
 }
 

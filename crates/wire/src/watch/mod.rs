@@ -33,6 +33,7 @@ use crate::sums::Checksum;
 use framing::Framer;
 use inflate::Inflate;
 pub use inside::{Execution, Inside};
+pub use redact::redacted;
 use session::{Phase, Session};
 
 /// Of a server's packets as much is kept: all but rows and definitions, which are only counted, fit.

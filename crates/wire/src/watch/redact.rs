@@ -28,7 +28,7 @@ const NAMES: [&[u8]; 5] = [
 ];
 
 /// Returns the text without passwords; `None` where it has none, which is nearly always.
-pub(super) fn redacted(sql: &[u8], mode: Mode) -> Option<Vec<u8>> {
+pub fn redacted(sql: &[u8], mode: Mode) -> Option<Vec<u8>> {
     if !is_suspect(sql) {
         return None;
     }

@@ -1,84 +1,62 @@
 //! `capture`.
 
+mod origin;
 mod output;
 mod tap;
 mod uprobes;
 
-use super::piped;
 use crate::args::{self, CaptureFormat};
-use crate::show::answers::{CaptureAnswer, SeenBy};
+use crate::show::answers::CaptureAnswer;
 use crate::show::{Form, Statements, Ui};
 use evenkeel_op::{Error, Result, exit};
-use evenkeel_traffic::capture::live::{Live, Seen, Settings};
-use evenkeel_traffic::capture::tap::Tap;
-use evenkeel_traffic::capture::uprobes::Uprobes;
-use evenkeel_traffic::capture::{Capture, Options};
+use evenkeel_traffic::capture::Options;
+use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::kept::CaptureEnd;
-use evenkeel_traffic::{Coverage, Filter, Source, Statement};
+use evenkeel_traffic::{Coverage, Filter, Seen, SourceKind, Statement};
+use evenkeel_wire::watch::redacted;
+use origin::{Origin, Shared};
 use output::Output;
-use std::io::Read;
 use std::path::Path;
 
 /// Texts shorter than this are of no use, longer ones are kept for each statement that waits for its answer.
 const TEXTS: std::ops::RangeInclusive<u64> = 64..=64 << 20;
-/// Memory for packets: one that holds a burst, and no more than a host would miss.
-const RINGS: std::ops::RangeInclusive<u64> = 1 << 20..=4 << 30;
-
-/// Where packets come from.
-enum Packets {
-    Captured(Box<Capture<Box<dyn Read + Send>>>),
-    Live(Box<Live>),
-    Tapped(Box<Tap>),
-    Watched(Box<Uprobes>),
-}
-
 /// Runs the command.
 pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
-    let packets = open(args, options(args)?, ui);
+    let shared = Shared::default();
+    let origin = Origin::open(args, options(args)?, &shared, ui);
     let filter = filter(args)?;
     ui.cancel().check()?;
-    let mut packets = packets?;
-    // Over a pipe, each statement is shown at once; an interface says when there is a pause.
-    let is_piped = args.pcap.as_deref() == Some(Path::new("-"));
-    let mut shown = Shown {
-        out: Output::of(args, Statements::new(form(args, ui), is_piped), ui)?,
+    let mut origin = origin?;
+    // Of what comes as it happens, each statement is shown at once; an interface says when there is a pause.
+    let is_live = is_piped(args) || args.follow || args.server.is_some();
+    let kind = origin.kind();
+    let statements = Statements::new(form(args, ui), is_live);
+    shared.begin(Shown {
+        out: Output::of(args, kind, statements, ui)?,
         filter,
+        kind,
         shown: 0,
         unanswered: 0,
+        failure: None,
+    });
+    let read = origin.read(&shared, ui);
+    let Some(mut shown) = shared.end() else {
+        return Ok(exit::DONE);
     };
-    let read = packets.read(&mut shown, ui);
     if !shown.out.is_kept() {
         shown.out.pause()?;
     }
     let coverage = match read {
         // Whoever reads what we show has seen enough.
-        Err(_) if shown.out.is_closed() => return Ok(exit::DONE),
+        _ if shown.out.is_closed() => return Ok(exit::DONE),
         read => read?,
     };
-    let seen_by = packets.seen_by();
-    let refused = match &seen_by {
-        SeenBy::Tap(tally) => tally.refused,
-        _ => 0,
-    };
-    let written = shown.out.end(CaptureEnd {
-        coverage,
-        is_cut: packets.is_cut(),
-        refused,
-        damage: packets.damage().map(Error::chain),
-    })?;
-    let mut answer = CaptureAnswer::new(
-        &coverage,
-        [shown.shown, shown.unanswered],
-        packets.is_cut(),
-        packets.damage(),
-        seen_by,
-    );
-    if let Some(written) = written {
-        answer.keeps(args.kept.directory.as_deref(), written);
+    if let Some(failure) = shown.failure.take() {
+        return Err(failure);
     }
+    let answer = end(args, &origin, &coverage, shown)?;
     ui.answer_aside(&answer);
-    let has_packets = coverage.packets > 0 || matches!(packets, Packets::Live(_));
-    if coverage.statements == 0 && has_packets && answer.complete {
+    if coverage.statements == 0 && origin.could_hear(&coverage) && answer.complete {
         ui.warn(&unheard(args));
     }
     ui.cancel().check()?;
@@ -88,17 +66,69 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
     })
 }
 
+/// Finishes what is written, and says how much was seen.
+fn end(
+    args: &args::Capture,
+    origin: &Origin,
+    coverage: &Coverage,
+    shown: Shown,
+) -> Result<CaptureAnswer> {
+    let counts = [shown.shown, shown.unanswered];
+    let written = shown.out.end(CaptureEnd {
+        coverage: *coverage,
+        is_cut: origin.is_cut(),
+        refused: origin.refused(),
+        damage: origin.damage().map(Error::chain),
+    })?;
+    let mut answer = CaptureAnswer::new(
+        coverage,
+        counts,
+        origin.is_cut(),
+        origin.damage(),
+        origin.seen_by(),
+        origin.missing(coverage),
+    );
+    if let Some(written) = written {
+        answer.keeps(args.kept.directory.as_deref(), written);
+    }
+    Ok(answer)
+}
+
+fn is_piped(args: &args::Capture) -> bool {
+    let files = [&args.pcap, &args.log];
+    files
+        .into_iter()
+        .flatten()
+        .any(|path| path == Path::new("-"))
+}
+
 /// Shows statements as they come.
 struct Shown {
     out: Output,
     filter: Filter,
+    kind: SourceKind,
     shown: u64,
     unanswered: u64,
+    /// What went wrong while there was nothing to read.
+    failure: Option<Error>,
 }
 
 impl Shown {
+    fn see(&mut self, seen: Seen<'_>) -> Result<()> {
+        match seen {
+            Seen::Statement(statement) if self.kind.is_told_by_server() => {
+                // Not every server leaves them out.
+                let hidden = redacted(statement.sql, Mode::default());
+                self.take(&with_text(statement, hidden.as_deref()))
+            }
+            Seen::Statement(statement) => self.take(statement),
+            Seen::Pause => self.pause(),
+        }
+    }
+
     fn take(&mut self, statement: &Statement<'_>) -> Result<()> {
-        self.unanswered += u64::from(statement.total_ns.is_none() && statement.is_asked());
+        let is_open = statement.total_ns.is_none() && statement.is_asked();
+        self.unanswered += u64::from(is_open && self.kind.knows_latency());
         if self.filter.keeps(statement) && self.out.take(statement)? {
             self.shown += 1;
         }
@@ -108,88 +138,34 @@ impl Shown {
     /// Shows what was held back.
     fn pause(&mut self) -> Result<()> {
         self.out.pause()?;
-        match self.out.is_closed() {
+        match self.is_closed() {
             true => Err(Error::failed("standard output is closed")),
             false => Ok(()),
         }
     }
-}
 
-impl Packets {
-    fn read(&mut self, shown: &mut Shown, ui: &Ui) -> Result<Coverage> {
-        match self {
-            Self::Captured(capture) => {
-                capture.read(&mut |statement| shown.take(statement), ui.cancel())
-            }
-            Self::Live(live) => live.watch(
-                &mut |seen| match seen {
-                    Seen::Statement(statement) => shown.take(statement),
-                    Seen::Pause => shown.pause(),
-                },
-                ui.cancel(),
-            ),
-            Self::Tapped(tap) => tap::read(tap, shown, ui),
-            Self::Watched(server) => server.watch(
-                &mut |seen| match seen {
-                    Seen::Statement(statement) => shown.take(statement),
-                    Seen::Pause => shown.pause(),
-                },
-                ui.cancel(),
-            ),
-        }
+    /// The same within a read, which cannot fail for this reason; returns whether to go on.
+    fn pause_within(&mut self) -> bool {
+        self.failure = self.failure.take().or(self.pause().err());
+        self.failure.is_none()
     }
 
-    fn seen_by(&self) -> SeenBy {
-        match self {
-            Self::Captured(_) | Self::Live(_) => SeenBy::Packets,
-            Self::Tapped(tap) => SeenBy::Tap(tap.tally()),
-            Self::Watched(server) => SeenBy::Server {
-                connections: server.connections(),
-            },
-        }
-    }
-
-    fn is_cut(&self) -> bool {
-        match self {
-            Self::Captured(capture) => capture.is_cut(),
-            Self::Live(_) | Self::Tapped(_) | Self::Watched(_) => false,
-        }
-    }
-
-    fn damage(&self) -> Option<&Error> {
-        match self {
-            Self::Captured(capture) => capture.damage(),
-            Self::Live(live) => live.damage(),
-            Self::Tapped(_) => None,
-            Self::Watched(server) => server.damage(),
-        }
+    fn is_closed(&self) -> bool {
+        self.out.is_closed()
     }
 }
 
-fn open(args: &args::Capture, options: Options, ui: &Ui) -> Result<Packets> {
-    if let Some(path) = &args.pcap {
-        let capture = Capture::new(piped::open(path, "capture", ui.cancel())?, options)?;
-        return Ok(Packets::Captured(Box::new(capture)));
+/// Returns a statement with another text, if there is one.
+fn with_text<'a>(statement: &Statement<'a>, text: Option<&'a [u8]>) -> Statement<'a> {
+    let cut = statement
+        .sql_bytes
+        .saturating_sub(statement.sql.len() as u64);
+    let sql = text.unwrap_or(statement.sql);
+    Statement {
+        sql,
+        sql_bytes: sql.len() as u64 + cut,
+        ..statement.clone()
     }
-    if args.ring.is_some_and(|ring| !RINGS.contains(&ring)) {
-        return Err(Error::usage("--ring is out of range").hint("give from 1M to 4G"));
-    }
-    if args.uprobes {
-        let server = uprobes::open(args, &options, ui)?;
-        return Ok(Packets::Watched(Box::new(server)));
-    }
-    if let Some(listen) = &args.tap {
-        let tap = tap::open(args, listen, &options, ui)?;
-        return Ok(Packets::Tapped(Box::new(tap)));
-    }
-    let settings = Settings {
-        interface: args.interface.clone().unwrap_or_default(),
-        ring_bytes: args.ring,
-        span: args.span,
-    };
-    let live = Live::open(settings, options)?;
-    ui.note(&format!("capturing {}", place(args)));
-    Ok(Packets::Live(Box::new(live)))
 }
 
 /// Returns what is captured.

@@ -4,8 +4,8 @@ use crate::args;
 use crate::settings;
 use crate::show::{Statements, Ui};
 use evenkeel_op::{Error, Result};
-use evenkeel_traffic::Statement;
 use evenkeel_traffic::kept::{Append, CaptureDirectory, CaptureEnd, Settings, Written};
+use evenkeel_traffic::{SourceKind, Statement};
 use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,7 +22,12 @@ pub(super) enum Output {
 
 impl Output {
     /// Begins to write to the directory, or to standard output.
-    pub(super) fn of(args: &args::Capture, shown: Statements, ui: &Ui) -> Result<Self> {
+    pub(super) fn of(
+        args: &args::Capture,
+        source: SourceKind,
+        shown: Statements,
+        ui: &Ui,
+    ) -> Result<Self> {
         let Some(directory) = args.kept.directory.as_deref() else {
             return Ok(Self::Shown(shown));
         };
@@ -33,6 +38,7 @@ impl Output {
             return Err(Error::usage("--file-time is out of range").hint("give a second or more"));
         }
         let settings = Settings {
+            source,
             is_redacted: args.kept.redact,
             file_bytes: args.kept.file_size,
             file_span: args.kept.file_time,

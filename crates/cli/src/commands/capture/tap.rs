@@ -1,6 +1,6 @@
 //! `capture --tap`: statements that pass through.
 
-use super::Shown;
+use super::origin::Shared;
 use crate::args;
 use crate::settings::ssl_mode;
 use crate::show::Ui;
@@ -79,21 +79,23 @@ fn terms(args: &args::Capture, server: &TapAddress) -> Result<Terms> {
 }
 
 /// Shows statements until an end is wanted. What cannot be shown does not end the traffic.
-pub(super) fn read(tap: &mut Tap, shown: &mut Shown, ui: &Ui) -> Result<Coverage> {
+pub(super) fn read(tap: &mut Tap, shared: &Shared, ui: &Ui) -> Result<Coverage> {
     let mut failure = None;
     let read = tap.watch(
         &mut |seen| {
             let outcome = match seen {
                 Seen::Statement(_) | Seen::Pause if failure.is_some() => Ok(()),
-                Seen::Statement(statement) => shown.take(statement),
-                Seen::Pause => shown.pause(),
+                Seen::Statement(statement) => {
+                    shared.see(evenkeel_traffic::Seen::Statement(statement))
+                }
+                Seen::Pause => shared.see(evenkeel_traffic::Seen::Pause),
                 other => {
                     tell(&other, ui);
                     Ok(())
                 }
             };
             match outcome {
-                Err(error) if !shown.out.is_closed() => {
+                Err(error) if !shared.is_closed() => {
                     ui.warn_of(
                         "nothing more is captured, and the tap still relays: ",
                         &error,

@@ -3,19 +3,20 @@
 mod asked;
 mod history;
 mod plans;
-mod remembered;
 
 use super::page_file::PageFile;
+use super::remembered::{self, Asking};
 use super::traffic_file::{Reading, TrafficFile};
 use crate::args;
 use crate::show::Ui;
-use crate::show::answers::DigestAnswer;
+use crate::show::answers::{DigestAnswer, DigestedFile};
 pub(super) use asked::{about, moment};
 use asked::{earlier, filter, key, rules};
 use evenkeel_op::{Result, exit};
 use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::digest::{self, Digest, Options, Summary};
-use evenkeel_traffic::{Statement, capture};
+use evenkeel_traffic::source::PerformanceSchema;
+use evenkeel_traffic::{Source, SourceKind, Statement, capture};
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
@@ -51,7 +52,10 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
         _ => return Err(history::two_periods_and_logs()),
     };
     let open = |path| TrafficFile::open(path, reading(args), ui);
-    let server = remembered::open(args, ui)?;
+    let server = args.server.as_deref();
+    let server = server
+        .map(|place| remembered::open(place, &asking(args), ui))
+        .transpose()?;
     let inputs = logs.iter().map(|path| open(path));
     let inputs = inputs.collect::<Result<Vec<_>>>();
     ui.cancel().check()?;
@@ -70,7 +74,7 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
         ui.cancel().check()?;
     }
     if let Some(server) = server {
-        files.push(remembered::read(server, &mut add, ui)?);
+        files.push(read_memory(server, &mut add, ui)?);
     }
     let summary = sorted(digest.end(), args);
     let changes = before.map(|before| digest::changes(&before, &summary));
@@ -97,6 +101,35 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
         exit::PARTIAL
     } else {
         plans::code(&plans)
+    })
+}
+
+fn asking(args: &args::Digest) -> Asking<'_> {
+    Asking {
+        verb: "digest",
+        defaults_file: args.defaults_file.as_deref(),
+        interval: args.interval,
+        span: Some(args.span),
+    }
+}
+
+/// Reads what a server remembers, and says what was missed.
+fn read_memory(
+    mut server: PerformanceSchema,
+    each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
+    ui: &Ui,
+) -> Result<DigestedFile> {
+    let coverage = server.read(each, ui.cancel())?;
+    ui.cancel().check()?;
+    let file = server.place().to_owned();
+    if let Some(forgotten) = remembered::forgotten(&coverage) {
+        ui.warn(&format!("{file}: {forgotten}"));
+    }
+    Ok(DigestedFile {
+        file,
+        source: SourceKind::PerformanceSchema.name(),
+        entries: coverage.statements,
+        unreadable: coverage.unseen,
     })
 }
 

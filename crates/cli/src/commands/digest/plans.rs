@@ -17,7 +17,7 @@ impl Explainer {
         let Some(place) = &args.explain else {
             return Ok(Self(None));
         };
-        let connect = settings::server_named(place, args.defaults_file.as_deref(), ui)?;
+        let connect = settings::server_named(place, args.defaults_file.as_deref(), "digest", ui)?;
         Session::open(&connect)?;
         Ok(Self(Some(ExplainOptions {
             connect,

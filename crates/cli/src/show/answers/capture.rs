@@ -3,9 +3,9 @@
 use super::Answer;
 use crate::settings::shown_place;
 use evenkeel_op::{Error, units};
-use evenkeel_traffic::Coverage;
 use evenkeel_traffic::capture::tap::Tally;
 use evenkeel_traffic::kept::Written;
+use evenkeel_traffic::{Coverage, SourceKind};
 use serde::Serialize;
 use std::path::Path;
 
@@ -20,6 +20,8 @@ pub struct CaptureAnswer {
     pub unanswered: u64,
     /// Of all: without text or values, because these went by before the capture began or are missing.
     pub unseen: u64,
+    /// What they were seen by: packets, tap, uprobes, slow-log, general-log, performance-schema.
+    pub source: &'static str,
     /// Packets read.
     pub packets: u64,
     /// Packets that the kernel dropped.
@@ -42,6 +44,8 @@ pub struct CaptureAnswer {
     pub kept: Option<KeptAnswer>,
     /// Nothing of the above is missing.
     pub complete: bool,
+    #[serde(skip)]
+    kind: SourceKind,
     #[serde(skip)]
     missing: Vec<String>,
 }
@@ -95,10 +99,23 @@ pub enum SeenBy {
         /// Connections that did something.
         connections: u64,
     },
+    /// What the server wrote or remembered.
+    ServerItself(SourceKind),
+}
+
+impl SeenBy {
+    fn kind(self) -> SourceKind {
+        match self {
+            Self::Packets => SourceKind::Packets,
+            Self::Tap(_) => SourceKind::Tap,
+            Self::Server { .. } => SourceKind::Uprobes,
+            Self::ServerItself(kind) => kind,
+        }
+    }
 }
 
 impl CaptureAnswer {
-    /// Puts the answer together.
+    /// Puts the answer together; `missing` says what was not seen.
     #[must_use]
     pub fn new(
         coverage: &Coverage,
@@ -106,18 +123,14 @@ impl CaptureAnswer {
         cut: bool,
         damage: Option<&Error>,
         seen_by: SeenBy,
+        missing: Vec<String>,
     ) -> Self {
-        let mut missing = not_seen(coverage, cut, damage);
-        if let SeenBy::Tap(Tally { refused, .. }) = seen_by
-            && refused > 0
-        {
-            missing.push(self::refused(refused));
-        }
         Self {
             statements: coverage.statements,
             shown,
             unanswered,
             unseen: coverage.unseen,
+            source: seen_by.kind().name(),
             packets: coverage.packets,
             packets_dropped: coverage.packets_dropped,
             bytes_missing: coverage.bytes_missing,
@@ -145,6 +158,7 @@ impl CaptureAnswer {
             },
             kept: None,
             complete: missing.is_empty(),
+            kind: seen_by.kind(),
             missing,
         }
     }
@@ -167,15 +181,25 @@ pub fn refused(count: u64) -> String {
     format!("{connections} refused: raise the limit of open files")
 }
 
-/// Says what was not seen.
-pub fn not_seen(coverage: &Coverage, is_cut: bool, damage: Option<&Error>) -> Vec<String> {
+/// Says what was not seen, in the words that fit what saw the statements.
+pub fn not_seen(
+    coverage: &Coverage,
+    source: SourceKind,
+    is_cut: bool,
+    damage: Option<&Error>,
+) -> Vec<String> {
+    let unseen = match source {
+        SourceKind::PerformanceSchema => "that the server forgot",
+        _ => "without text or values",
+    };
+    let (undecodable, how) = match source {
+        SourceKind::SlowLog | SourceKind::GeneralLog => ("entry of the log", "not read"),
+        _ => ("packet", "not decoded"),
+    };
     let counts = [
         (
             coverage.unseen,
-            format!(
-                "{} without text or values",
-                units::count(coverage.unseen, "statement")
-            ),
+            format!("{} {unseen}", units::count(coverage.unseen, "statement")),
         ),
         (
             coverage.packets_dropped,
@@ -214,10 +238,7 @@ pub fn not_seen(coverage: &Coverage, is_cut: bool, damage: Option<&Error>) -> Ve
         ),
         (
             coverage.undecodable,
-            format!(
-                "{} not decoded",
-                units::count(coverage.undecodable, "packet")
-            ),
+            format!("{} {how}", units::count(coverage.undecodable, undecodable)),
         ),
         (is_cut.into(), "the capture ends within a packet".to_owned()),
     ];
@@ -254,6 +275,11 @@ impl Answer for CaptureAnswer {
         let sources = match (&self.tap, &self.uprobes) {
             (Some(tap), _) => units::count(tap.connections, "connection"),
             (None, Some(server)) => units::count(server.connections, "connection"),
+            (None, None) if self.kind.is_told_by_server() => match self.kind {
+                SourceKind::SlowLog => "the slow query log".to_owned(),
+                SourceKind::GeneralLog => "the general query log".to_owned(),
+                _ => "performance_schema".to_owned(),
+            },
             (None, None) => units::count(self.packets, "packet"),
         };
         let shown = match (&self.kept, self.shown == self.statements) {

@@ -10,7 +10,7 @@ mod ring;
 
 use super::connections::{Connections, Each, Options};
 use super::frame::{self, Held};
-use crate::statement::Coverage;
+use crate::statement::{Coverage, Seen};
 use evenkeel_op::{Cancel, Context, Error, Result, units};
 use ring::{BLOCK, BLOCK_TIME, Ring, Waited};
 use rustix::fd::OwnedFd;
@@ -40,15 +40,6 @@ pub struct Settings {
     pub ring_bytes: Option<u64>,
     /// How long to capture.
     pub span: Option<Duration>,
-}
-
-/// What a live capture hands out.
-#[derive(Debug)]
-pub enum Seen<'a> {
-    /// A statement.
-    Statement(&'a crate::Statement<'a>),
-    /// Nothing more at this moment: what was held back can be shown.
-    Pause,
 }
 
 /// A live capture.

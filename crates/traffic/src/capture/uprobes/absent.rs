@@ -1,7 +1,7 @@
 //! What a program says that was built without it.
 
 use super::Settings;
-use crate::capture::live::Seen;
+use crate::Seen;
 use crate::statement::Coverage;
 use evenkeel_op::{Cancel, Error, Result};
 use std::convert::Infallible;

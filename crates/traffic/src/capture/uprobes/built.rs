@@ -4,7 +4,7 @@ use super::probes::{Lost, Probes};
 use super::sessions::{Reading, Sessions};
 use super::symbols::Symbols;
 use super::{MOST_TEXT, Settings};
-use crate::capture::live::Seen;
+use crate::Seen;
 use crate::statement::Coverage;
 use evenkeel_op::{Cancel, Context, Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

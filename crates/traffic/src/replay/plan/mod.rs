@@ -33,9 +33,10 @@ pub struct Choice {
     pub filter: Filter,
     /// How the server read them.
     pub mode: Mode,
-    /// Whether they are from packets: it is known to the microsecond when a statement was sent and done, and whether it
-    /// failed.
+    /// Whether it is known to the microsecond when a statement was sent and done.
     pub is_exact: bool,
+    /// Whether a statement without an error is known to have succeeded.
+    pub knows_errors: bool,
     /// Leave out what changes data.
     pub read_only: bool,
     /// Default schemas that have another name where the replay runs.
@@ -440,7 +441,7 @@ impl Planner {
                 rows: one.rows_sent,
                 affected: one.rows_affected,
                 error: one.error,
-                is_error_known: self.choice.is_exact || one.error.is_some(),
+                is_error_known: self.choice.knows_errors || one.error.is_some(),
                 checksum: one.checksum,
                 returns: self.returns(one, access),
             },
