@@ -23,6 +23,29 @@ fn log_slow(house: &House) {
     house.run("mariadb -h db2 -e 'SELECT COUNT(*) FROM shop.orders'");
 }
 
+fn through_taps(house: &House, page: &mut Page<'_>) {
+    house.run("mariadb -e 'CREATE USER app@localhost'");
+    page.briefly(
+        "--tap :3307",
+        "mariadb -h 127.0.0.1 -P 3307 -u app --skip-ssl -e 'SELECT 1'",
+    );
+    page.briefly(
+        "--tap ./tap.sock",
+        "mariadb -S ./tap.sock -u app -e 'SELECT 1'",
+    );
+    page.briefly(
+        "--tap 0.0.0.0",
+        "mariadb -h 127.0.0.1 -P 3307 --ssl -e 'SELECT 1'",
+    );
+    page.code("--tap", 143);
+    page.before(
+        "--tap 0.0.0.0",
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=tap -keyout tap-key.pem -out tap.pem",
+    );
+    page.run("evenkeel capture --tap :3307");
+    page.run("evenkeel capture --tap 0.0.0.0");
+}
+
 #[test]
 fn capture() {
     let house = House::new("db1", PROGRAM);
@@ -68,26 +91,7 @@ fn capture() {
     page.briefly("--directory shop.capture", KEPT);
     page.code("--directory shop.capture", 143);
     page.run("evenkeel capture --interface any --directory");
-    house.run("mariadb -e 'CREATE USER app@localhost'");
-    page.briefly(
-        "--tap :3307",
-        "mariadb -h 127.0.0.1 -P 3307 -u app --skip-ssl -e 'SELECT 1'",
-    );
-    page.briefly(
-        "--tap ./tap.sock",
-        "mariadb -S ./tap.sock -u app -e 'SELECT 1'",
-    );
-    page.briefly(
-        "--tap 0.0.0.0",
-        "mariadb -h 127.0.0.1 -P 3307 --ssl -e 'SELECT 1'",
-    );
-    page.code("--tap", 143);
-    page.before(
-        "--tap 0.0.0.0",
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=tap -keyout tap-key.pem -out tap.pem",
-    );
-    page.run("evenkeel capture --tap :3307");
-    page.run("evenkeel capture --tap 0.0.0.0");
+    through_taps(&house, &mut page);
     page.run("evenkeel capture --uprobes");
     log_slow(&house);
     page.briefly("--follow", "mariadb -h db2 -e 'SELECT 1' && sleep 0.3");
