@@ -225,7 +225,7 @@ pub enum Verb {
     Keys(KeysCare),
     /// Save the state of a data directory, and roll back to it in a second.
     Baseline(BaselineCare),
-    /// Show the statements that clients send, from captured packets or relayed connections.
+    /// Show the statements that clients send, from packets, relayed connections, logs or the server.
     Capture(Box<Capture>),
     /// Show queries per second of many servers, and their total.
     Qps(Box<Qps>),

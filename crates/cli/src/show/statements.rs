@@ -2,7 +2,7 @@
 
 use super::obeyed::is_obeyed;
 use evenkeel_op::{Error, Result};
-use evenkeel_traffic::{Command, Statement};
+use evenkeel_traffic::{Command, SourceKind, Statement};
 use evenkeel_wire::watch::command;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -32,6 +32,7 @@ fn may_end_in_a_comment(text: &[u8]) -> bool {
 #[derive(Debug)]
 pub struct Statements {
     form: Form,
+    kind: SourceKind,
     out: BufWriter<Stdout>,
     /// Somebody looks on: each is shown at once.
     is_live: bool,
@@ -41,13 +42,14 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// Starts; `is_live` says that they come as they happen.
+    /// Starts; `kind` is what they were seen by, and `is_live` says that they come as they happen.
     #[must_use]
-    pub fn new(form: Form, is_live: bool) -> Self {
+    pub fn new(form: Form, kind: SourceKind, is_live: bool) -> Self {
         let stdout = io::stdout();
         let is_terminal = stdout.is_terminal();
         Self {
             form,
+            kind,
             out: BufWriter::with_capacity(64 << 10, stdout),
             is_live: is_live || is_terminal,
             is_terminal,
@@ -70,7 +72,7 @@ impl Statements {
     pub fn show(&mut self, statement: &Statement<'_>) -> Result<bool> {
         self.line.clear();
         match self.form {
-            Form::Line => line(statement, &mut self.line),
+            Form::Line => line(statement, self.kind, &mut self.line),
             Form::Json => json(statement, &mut self.line),
             Form::SlowLog => slow_log_head(statement, &mut self.line),
             Form::Sql => {}
@@ -78,7 +80,7 @@ impl Statements {
         let has_text = matches!(statement.command, Command::Query | Command::Execute);
         let fits = match self.form {
             // What a client cannot run: text that is cut or was not seen.
-            Form::Sql => has_text && !statement.is_cut() && !statement.sql.starts_with(b"stmt#"),
+            Form::Sql => has_text && !statement.is_cut() && !statement.is_unseen,
             // An entry has a time, and none is known of what was not answered.
             Form::SlowLog => statement.total_ns.is_some(),
             Form::Line | Form::Json => true,
@@ -181,7 +183,7 @@ fn name(of: Command) -> &'static str {
     }
 }
 
-fn line(it: &Statement<'_>, out: &mut String) {
+fn line(it: &Statement<'_>, kind: SourceKind, out: &mut String) {
     let zoned = time(it.at_ns).to_zoned(jiff::tz::TimeZone::system());
     let _ = write!(
         out,
@@ -199,7 +201,7 @@ fn line(it: &Statement<'_>, out: &mut String) {
             let ms = ns as f64 / 1e6;
             let _ = write!(out, " {ms:.3} ms");
         }
-        None if matches!(it.command, Command::Quit) => {}
+        None if matches!(it.command, Command::Quit) || !kind.knows_latency() => {}
         None => out.push_str(" no answer"),
     }
     match (it.rows_sent, it.rows_affected) {
@@ -305,9 +307,11 @@ fn slow_log_head(it: &Statement<'_>, out: &mut String) {
     );
     let _ = writeln!(
         out,
-        "# Query_time: {:.6}  Lock_time: 0.000000 Rows_sent: {}  Rows_examined: 0",
+        "# Query_time: {:.6}  Lock_time: {:.6} Rows_sent: {}  Rows_examined: {}",
         it.total_ns.unwrap_or(0) as f64 / 1e9,
-        it.rows_sent.unwrap_or(0)
+        it.lock_ns.unwrap_or(0) as f64 / 1e9,
+        it.rows_sent.unwrap_or(0),
+        it.rows_examined.unwrap_or(0)
     );
     if let Some(changed) = it.rows_affected {
         let _ = writeln!(

@@ -30,7 +30,7 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
     // Of what comes as it happens, each statement is shown at once; an interface says when there is a pause.
     let is_live = is_piped(args) || args.follow || args.server.is_some();
     let kind = origin.kind();
-    let statements = Statements::new(form(args, ui), is_live);
+    let statements = Statements::new(form(args, ui), kind, is_live);
     shared.begin(Shown {
         out: Output::of(args, kind, statements, ui)?,
         filter,

@@ -1,7 +1,7 @@
 //! Where the statements of `capture` come from.
 
 use super::{Shown, tap, uprobes};
-use crate::args;
+use crate::args::{self, CaptureFormat};
 use crate::commands::piped::{self, Idle};
 use crate::commands::remembered::{self, Asking};
 use crate::commands::traffic_file::entries;
@@ -218,10 +218,14 @@ fn log(args: &args::Capture, path: &Path, shared: &Shared, ui: &Ui) -> Result<Op
         (Input::of(name, from)?, None)
     };
     match known.or(input.kind) {
-        Some(InputKind::GeneralLog) if args.min_latency.is_some() => Err(Error::usage(
-            "a general query log does not say how long statements took",
-        )
-        .hint("leave --min-latency out, or read a slow query log")),
+        Some(InputKind::GeneralLog)
+            if args.min_latency.is_some() || args.format == Some(CaptureFormat::Slowlog) =>
+        {
+            Err(
+                Error::usage("a general query log does not say how long statements took")
+                    .hint("leave --min-latency and --format slowlog out, or read a slow query log"),
+            )
+        }
         Some(kind @ (InputKind::SlowLog | InputKind::GeneralLog)) => {
             Opened::new(input, kind, TimeZone::system(), Options::default())
         }
