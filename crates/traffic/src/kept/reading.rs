@@ -1,6 +1,6 @@
 //! A directory of captures, or one of its files, as a source of statements.
 
-use super::facts::{CaptureEnd, FileFacts};
+use super::facts::{CaptureEnd, FileFacts, FilePart};
 use super::file::KeptFile;
 use super::{ENCRYPTED_ENDING, ENDING, MARK};
 use crate::{Coverage, Source, Statement};
@@ -40,6 +40,7 @@ pub struct KeptCapture {
     files: Files,
     credentials: Credentials,
     is_redacted: bool,
+    part: Option<FilePart>,
     /// How all captures ended.
     end: CaptureEnd,
     missing: Vec<Missing>,
@@ -84,13 +85,22 @@ impl KeptCapture {
             files,
             credentials,
             is_redacted: false,
+            part: None,
             end: CaptureEnd::default(),
             missing: Vec::new(),
             filtered: 0,
         };
         // What cannot be opened is said before an hour of reading, and so is whether values are there.
         if kept.count() > 0 {
-            kept.is_redacted = kept.open(0)?.facts.is_redacted;
+            let facts = kept.open(0)?.facts;
+            kept.is_redacted = facts.is_redacted;
+            if let Files::One(..) = kept.files {
+                kept.part = Some(FilePart {
+                    capture: facts.capture,
+                    number: facts.number,
+                    is_last: facts.end.is_some(),
+                });
+            }
         }
         Ok(kept)
     }
@@ -99,6 +109,12 @@ impl KeptCapture {
     #[must_use]
     pub fn is_redacted(&self) -> bool {
         self.is_redacted
+    }
+
+    /// Returns which file of its capture it is, if it is one file.
+    #[must_use]
+    pub fn part(&self) -> Option<&FilePart> {
+        self.part.as_ref()
     }
 
     /// Returns how the captures ended that were read.
