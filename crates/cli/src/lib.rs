@@ -6,6 +6,7 @@ pub mod argv;
 pub mod child;
 pub mod commands;
 mod help;
+mod opened;
 mod parser;
 pub mod settings;
 pub mod show;

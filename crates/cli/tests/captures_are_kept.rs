@@ -265,3 +265,29 @@ fn encrypted_files_need_the_identity() {
     let (kept, _) = room.digest(&["d", "--identity=own.key"]);
     assert_eq!(without_names(kept), without_names(direct));
 }
+
+#[test]
+fn single_files_say_what_they_are_part_of() {
+    let room = Room::new();
+    room.keep(&["--file-size=64K"]);
+    let mut files: Vec<String> = fs::read_dir(room.path("d"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().display().to_string())
+        .filter(|name| name.ends_with(".parquet"))
+        .collect();
+    files.sort();
+    // One file is all of it: its end is there.
+    let [only] = &files[..] else {
+        panic!("{files:?}")
+    };
+    let said = err(&room.run(&["digest", only]));
+    assert!(!said.contains("were named"), "{said}");
+    let copy = room.path("copy.parquet").display().to_string();
+    fs::copy(only, &copy).unwrap();
+    for words in [[only, &copy], [only, &room.path("d").display().to_string()]] {
+        let output = room.run(&["digest", words[0], words[1]]);
+        let said = err(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("its statements would count twice"), "{said}");
+    }
+}

@@ -108,6 +108,41 @@ fn a_killed_capture_has_whole_files_and_can_be_added_to() {
 }
 
 #[test]
+fn single_files_say_what_of_their_capture_was_not_named() {
+    let room = Scratch::new();
+    fs::write(room.path().join("all.pcap"), packets(2000)).unwrap();
+    let words = [
+        "capture",
+        "--pcap=all.pcap",
+        "--file-size=64K",
+        "--directory=d",
+    ];
+    let kept = evenkeel(room.path(), &words).output().unwrap();
+    assert_eq!(kept.status.code(), Some(0), "{}", err(&kept));
+    let mut files = names(&room.path().join("d"));
+    files.retain(|name| name.ends_with(".parquet"));
+    let files: Vec<String> = files.iter().map(|name| format!("d/{name}")).collect();
+    assert!(files.len() > 2, "{files:?}");
+    let said = |named: &[String]| {
+        let named = named.iter().map(String::as_str);
+        let words: Vec<&str> = ["digest"].into_iter().chain(named).collect();
+        let output = evenkeel(room.path(), &words).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        err(&output)
+    };
+    let all = said(&files);
+    assert!(!all.contains("were named"), "{all}");
+    let first = said(&files[..1]);
+    assert!(
+        first.contains("were named: 1; what the capture missed is not known"),
+        "{first}"
+    );
+    let last = said(&files[files.len() - 1..]);
+    assert!(last.contains("before it were not named"), "{last}");
+    assert!(!last.contains("is not known"), "{last}");
+}
+
+#[test]
 fn a_full_disk_leaves_what_is_complete() {
     let room = Scratch::new();
     fs::write(room.path().join("shop.pcap"), packets(30_000)).unwrap();

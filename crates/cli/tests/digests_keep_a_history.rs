@@ -543,3 +543,49 @@ fn a_command_that_means_nothing_says_what_to_type() {
     let answer = json(room.path(), &["--compare", "b.json", "slow.log.1"]);
     assert_eq!(change(&answer, "select new"), "new");
 }
+
+#[test]
+fn a_period_is_forgotten_only_when_that_is_executed() {
+    let room = room();
+    for log in ["slow.log.2", "slow.log.1"] {
+        json(room.path(), &[log, "--history", "h.db"]);
+    }
+    let forget = ["--history", "h.db", "--forget", "2026-11-23"];
+    let (out, err, code) = run(room.path(), &forget);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("only a plan: add --execute"), "{out}");
+    assert_eq!(periods(room.path()).len(), 2);
+    let answer = json(room.path(), &[&forget[..], &["--execute"]].concat());
+    assert_eq!(answer["schema"], "evenkeel/digest-forget/1");
+    assert_eq!(answer["remove"][0]["number"], 1);
+    let left = periods(room.path());
+    assert_eq!((left.len(), &left[0]["number"]), (1, &2.into()));
+    // The same log again: its number is not used twice.
+    let again = json(room.path(), &["slow.log.2", "--history", "h.db"]);
+    assert_eq!(again["history"]["added"]["number"], 3);
+    let (_, err, code) = run(room.path(), &["--history", "h.db", "--forget", "9"]);
+    assert_eq!(code, 2, "{err}");
+    let (_, err, code) = run(room.path(), &["--history", "h.db", "--execute"]);
+    assert_eq!(code, 2, "{err}");
+}
+
+#[test]
+fn a_log_that_was_just_rotated_adds_no_period() {
+    let room = room();
+    fs::write(room.path().join("slow.log"), BANNER).unwrap();
+    let words = |log: &'static str| {
+        let time = [
+            "--since",
+            "2026-11-23T00:00:00Z",
+            "--until",
+            "2026-11-24T00:00:00Z",
+        ];
+        [&[log, "--history", "h.db"][..], &time].concat()
+    };
+    let (out, err, code) = run(room.path(), &words("slow.log"));
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(err.contains("name its parts together"), "{err}");
+    // The part that has them comes later, and nothing is in its way.
+    let added = json(room.path(), &words("slow.log.2"));
+    assert_eq!(added["history"]["added"]["number"], 1);
+}

@@ -421,3 +421,40 @@ fn a_page_that_cannot_be_written_costs_no_answer() {
     let answer: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}"));
     assert_eq!(answer["schema"], "evenkeel/digest/1");
 }
+
+#[test]
+fn a_file_counts_once_by_whatever_name() {
+    let room = room();
+    fs::hard_link(room.path().join("slow.log"), room.path().join("link")).unwrap();
+    std::os::unix::fs::symlink("slow.log", room.path().join("soft")).unwrap();
+    for other in ["slow.log", "./slow.log", "link", "soft"] {
+        let (out, err, code) = said(&digest(room.path(), &["slow.log", other], None));
+        assert_eq!(code, 2, "{other}: {out}");
+        assert!(err.contains("its statements would count twice"), "{err}");
+    }
+    let (_, err, code) = said(&digest(room.path(), &["slow.log", "-"], Some("link")));
+    assert_eq!(code, 2, "{err}");
+    let (_, err, code) = said(&digest(room.path(), &["slow.log", "later.log"], None));
+    assert_eq!(code, 0, "{err}");
+}
+
+#[test]
+fn no_text_turns_the_text_beside_it() {
+    let room = Scratch::new();
+    let sql = "SELECT 'a\u{202e}b\u{2066}c\u{9b}31m'";
+    fs::write(room.path().join("slow.log"), entry(1, "app", 0.01, sql)).unwrap();
+    let obeyed = ['\u{202e}', '\u{2066}', '\u{9b}'];
+    let words = ["slow.log", "--json", "--html", "page.html"];
+    let (out, err, code) = said(&digest(room.path(), &words, None));
+    assert_eq!(code, 0, "{err}");
+    assert!(!out.contains(obeyed), "{out}");
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(answer["classes"][0]["sample"]["sql"], sql);
+    let page = fs::read_to_string(room.path().join("page.html")).unwrap();
+    assert!(
+        !page.contains(obeyed) && page.contains("\\u{202e}"),
+        "{page}"
+    );
+    let (out, ..) = said(&digest(room.path(), &["slow.log"], None));
+    assert!(!out.contains(obeyed), "{out}");
+}

@@ -150,3 +150,65 @@ fn an_account_that_may_not_is_told_what_it_needs() {
     assert_eq!(out.status.code(), Some(14), "{said}");
     assert!(said.contains("CREATE DATABASE `shop`"), "{said}");
 }
+
+#[test]
+fn tables_that_keep_half_a_period_and_triggers_are_refused() {
+    for server in [mariadb_10_11(), mysql_8_0_15()] {
+        let served = Served::new(&server, &[], "root");
+        fs::write(served.room().join("slow.log"), log(23, 0.02)).unwrap();
+        let words = [
+            "slow.log",
+            "--history",
+            "mysql:///shop",
+            "--defaults-file",
+            "client.cnf",
+        ];
+        json(&served, &words);
+        let mut session = served.running.session().unwrap();
+        for (change, back, why) in [
+            (
+                "ALTER TABLE shop.digest_class ENGINE = MyISAM",
+                "ALTER TABLE shop.digest_class ENGINE = InnoDB",
+                "`shop`.`digest_class` has no transactions",
+            ),
+            (
+                "CREATE TRIGGER shop.spy BEFORE INSERT ON shop.digest_class FOR EACH ROW SET @a = 1",
+                "DROP TRIGGER shop.spy",
+                "has the trigger `spy`",
+            ),
+        ] {
+            session.run(change).unwrap();
+            let out = served.command("digest", &words).output().unwrap();
+            let said = String::from_utf8_lossy(&out.stderr);
+            assert_eq!(out.status.code(), Some(14), "{said}");
+            assert!(said.contains(why), "{said}");
+            session.run(back).unwrap();
+        }
+        json(&served, &words);
+    }
+}
+
+#[test]
+fn hints_name_no_option_that_is_a_filter() {
+    let served = Served::new(&mariadb_10_11(), &[], "nobody");
+    fs::write(served.room().join("slow.log"), log(23, 0.02)).unwrap();
+    for words in [
+        &["--server=./socket"][..],
+        &["slow.log", "--history=mysql:///shop"],
+        &["slow.log", "--explain=./socket"],
+        &["slow.log", "--explain=127.0.0.1:1"],
+        &["slow.log", "--explain=nowhere.invalid"],
+    ] {
+        let words = [words, &["--defaults-file=client.cnf"]].concat();
+        let out = served.command("digest", &words).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && said.contains("hint:"), "{said}");
+        for filter in ["--user", "--host", "--login-path", "--socket", "--password"] {
+            assert!(!said.contains(filter), "{words:?}: {said}");
+        }
+    }
+    let words = ["slow.log", "--explain=s.sock", "--defaults-file=client.cnf"];
+    let out = served.command("digest", &words).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(said.contains("./s.sock where a server is named"), "{said}");
+}

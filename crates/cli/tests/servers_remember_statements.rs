@@ -73,6 +73,9 @@ fn is_counted(server: &TestServer) {
             .unwrap();
     }
     session.run("SELECT * FROM gone").unwrap_err();
+    session
+        .run("PREPARE p FROM 'SELECT name FROM orders WHERE id = ?'")
+        .unwrap();
     let (answer, said, code) = end(child);
     assert_eq!(code, Some(0), "{said}");
     let classes = answer["classes"].as_array().unwrap();
@@ -94,6 +97,8 @@ fn is_counted(server: &TestServer) {
         (&50.into(), &50.into())
     );
     assert_eq!(class("select * from gone")["errors"], 1);
+    // Preparing is not running.
+    assert_eq!(answer["total"]["prepares"], 1, "{answer}");
     // By the clock of the day.
     let first: jiff::Timestamp = select["first_seen"].as_str().unwrap().parse().unwrap();
     let age = jiff::Timestamp::now().as_second() - first.as_second();

@@ -160,6 +160,8 @@ fn logs_are_as_good_as_their_captures() {
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let served = Served::new(&mariadb_10_11(), &LOGGED, "root");
+    let pipe = served.room().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, pipe, rustix::fs::Mode::RWXU).unwrap();
     for (words, wanted) in [
         (&["--log=data/slow.log", "--for=1s"][..], "--follow"),
         (
@@ -170,6 +172,7 @@ fn what_cannot_be_meant_is_refused() {
         (&["--log=data/gone.log"], "gone.log"),
         (&["--log=data"], "data"),
         (&["--log=data", "--follow"], "data"),
+        (&["--log=pipe", "--follow"], "pipe is no file"),
         (
             &["--server=./socket", "--defaults-file=client.cnf"],
             "performance_schema is off",

@@ -148,6 +148,17 @@ impl Error {
         self
     }
 
+    /// Says every hint in other words, where `say` has some.
+    #[must_use]
+    pub fn rehinted(mut self, say: impl Fn(&str) -> Option<String>) -> Self {
+        for hint in &mut self.hints {
+            if let Some(said) = say(hint) {
+                *hint = said;
+            }
+        }
+        self
+    }
+
     /// Says who is in the way, in words: `process 4711`.
     #[must_use]
     pub fn held_by(mut self, holder: Option<String>) -> Self {

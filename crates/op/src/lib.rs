@@ -8,6 +8,7 @@ pub mod error;
 pub mod exit;
 pub mod living;
 pub mod notes;
+pub mod obeyed;
 pub mod open_directory;
 pub mod open_files;
 pub mod own_directory;

@@ -213,8 +213,11 @@ fn yesterday() {
     for (name, day, orders_ms) in [("monday", "23", 24.0), ("tuesday", "24", 31.0)] {
         house.write(&format!("~/{name}.log"), &shop_log(day, orders_ms), "644");
     }
-    house
-        .run("mkdir -p /var/log/mysql /var/lib/evenkeel && cp tuesday.log /var/log/mysql/slow.log");
+    // A day without statements would add no period.
+    house.run(
+        "mkdir -p /var/log/mysql /var/lib/evenkeel && \
+         sed s/2026-11-24/$(date -d yesterday +%F)/ tuesday.log > /var/log/mysql/slow.log",
+    );
     let mut page = Page::open(&house, "tasks/yesterday.md");
     page.run("# evenkeel digest monday.log --history");
     page.run("# evenkeel digest tuesday.log --history");
@@ -225,6 +228,7 @@ fn yesterday() {
     page.run(
         "evenkeel digest /var/log/mysql/slow.log --history /var/lib/evenkeel/shop.db --no-add",
     );
+    page.run("evenkeel digest --history shop.db --forget 2");
     page.run("evenkeel digest monday.log --history mysql://db2/history");
     page.end();
 }

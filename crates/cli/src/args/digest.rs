@@ -19,6 +19,7 @@ Examples:
   evenkeel digest slow.log --history shop.db --since yesterday --until today --keep 90d
   evenkeel digest --history shop.db --periods                 Which periods the history has
   evenkeel digest --history shop.db --compare yesterday today
+  evenkeel digest --history shop.db --forget 7 --execute      A period that was added by mistake
   evenkeel digest slow.log --explain db2 --top 5              And how db2 would run them
 
 Statements that differ only in their values are one class. The command reads slow query logs and general query
@@ -140,6 +141,12 @@ pub struct DigestHistory {
     /// Remove periods from the history that ended longer ago: `90d`.
     #[arg(long, value_name = "TIME", requires = "history", value_parser = super::age)]
     pub keep: Option<Duration>,
+    /// Show what removing this period from the history would remove, named as for --period; --execute removes it.
+    #[arg(long, value_name = "PERIOD", requires = "history", conflicts_with_all = ["files", "server", "periods", "period", "compare", "keep", "html", "explain"])]
+    pub forget: Option<String>,
+    /// With --forget: do it.
+    #[arg(long, requires = "forget")]
+    pub execute: bool,
     /// Compare with the history, but add nothing to it.
     #[arg(long, requires_all = ["history", "compare"], conflicts_with_all = ["keep", "period", "periods"])]
     pub no_add: bool,

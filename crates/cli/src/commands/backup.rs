@@ -142,7 +142,8 @@ fn request(args: &Backup, ui: &Ui) -> Result<BackupRequest> {
         }
     };
     let place = ui.repository_in(&args.repository, args.storage_class.as_deref())?;
-    let place = settings::unlock_or_encrypt(place, &args.keys, &args.encrypt, "backup")?;
+    let place =
+        settings::unlock_or_encrypt(place, &args.keys, &args.encrypt, "backup", ui.cancel())?;
     let mut request = BackupRequest::new(place, source, snapshot(args)?);
     request.kind = match args.against {
         _ if args.full => RunKind::Full,

@@ -13,13 +13,13 @@ pub fn run(args: &Binlog, ui: &Ui) -> Result<u8> {
         BinlogVerb::Archive(args) => archive(args, ui),
         BinlogVerb::List(args) => {
             let repository = ui.repository(&args.repository)?;
-            let repository = settings::unlock(repository, &args.keys, "binlog")?;
+            let repository = settings::unlock(repository, &args.keys, "binlog", ui.cancel())?;
             ui.answer(&archive::list(&repository)?);
             Ok(exit::DONE)
         }
         BinlogVerb::Extract(args) => {
             let repository = ui.repository(&args.repository)?;
-            let repository = settings::unlock(repository, &args.keys, "binlog")?;
+            let repository = settings::unlock(repository, &args.keys, "binlog", ui.cancel())?;
             let (source, timeline) = (args.source.as_deref(), args.timeline.as_deref());
             let files = archive::extract(&repository, source, timeline, &args.into)?;
             ui.answer(&ExtractAnswer { files });
@@ -31,7 +31,7 @@ pub fn run(args: &Binlog, ui: &Ui) -> Result<u8> {
 fn archive(args: &BinlogArchive, ui: &Ui) -> Result<u8> {
     let place = ui.repository(&args.repository)?;
     let request = ArchiveRequest {
-        repository: settings::unlock_archive(place, args)?,
+        repository: settings::unlock_archive(place, args, ui.cancel())?,
         server: settings::connect(&args.connection, "binlog", ui)?,
         until_current: args.until_current,
         allow_gap: args.allow_gap,

@@ -46,7 +46,7 @@ fn target(args: &Check, ui: &Ui) -> Result<Target> {
 }
 
 fn place(path: &Path, args: &Check, ui: &Ui) -> Result<Location> {
-    settings::unlock(ui.repository(path)?, &args.keys, "check")
+    settings::unlock(ui.repository(path)?, &args.keys, "check", ui.cancel())
 }
 
 fn code(report: &CheckReport) -> u8 {

@@ -16,6 +16,7 @@ pub fn run(args: &Generations, ui: &Ui) -> Result<u8> {
         ui.repository(&args.repository)?,
         &args.keys,
         "generations",
+        ui.cancel(),
     )?)?;
     let summaries = repository.generations()?;
     match args.generation {

@@ -1,13 +1,13 @@
 //! `import`.
 
 use crate::args::{self, ImportIndexes};
+use crate::opened;
 use crate::settings;
 use crate::show::Ui;
 use crate::show::answers::ImportAnswer;
 use evenkeel_logical::import::{self, Input, Request};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub fn run(args: &args::Import, ui: &Ui) -> Result<u8> {
         tell_every: args.tell_line_every,
     };
     // Before any connection: a wrong name is the likeliest mistake.
-    let input = input(&args.file)?;
+    let input = input(&args.file, ui)?;
     let name = input.name.clone();
     let options = settings::connect(&args.connection, "import", ui)?;
     let report = import::import(&options, &request, input, ui.progress(), ui.cancel())?;
@@ -35,7 +35,7 @@ pub fn run(args: &args::Import, ui: &Ui) -> Result<u8> {
     Ok(if failed { exit::PARTIAL } else { exit::DONE })
 }
 
-fn input(path: &Path) -> Result<Input> {
+fn input(path: &Path, ui: &Ui) -> Result<Input> {
     if path == Path::new("-") {
         return Ok(Input {
             name: "standard input".to_owned(),
@@ -44,15 +44,17 @@ fn input(path: &Path) -> Result<Input> {
             from: Box::new(io::stdin()),
         });
     }
-    let failed = |error: io::Error| {
-        unreadable("SQL file", path, error).hint("to read standard input, give -")
-    };
-    let file = File::open(path).map_err(failed)?;
+    let hint = "to read standard input, give -";
+    let failed = |error: io::Error| unreadable("SQL file", path, error).hint(hint);
+    let file = opened::open(path).map_err(failed)?;
     let facts = file.metadata().map_err(failed)?;
     if facts.is_dir() {
         return Err(Error::usage(format!("{} is a directory", path.display()))
             .hint("give one file of SQL statements"));
     }
+    // A pipe is waited for here, where nothing has been done yet.
+    opened::wait(&file, ui.cancel()).map_err(failed)?;
+    ui.cancel().check()?;
     let from: Box<dyn Read + Send> = Box::new(file);
     Ok(Input {
         name: path.display().to_string(),

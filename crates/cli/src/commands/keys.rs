@@ -63,14 +63,19 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn add(args: &KeysAdd, ui: &Ui) -> Result<u8> {
-    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "keys")?;
+    let place = settings::unlock(
+        ui.repository(&args.repository)?,
+        &args.keys,
+        "keys",
+        ui.cancel(),
+    )?;
     let role = match args.writer {
         true => Role::Writer,
         false => Role::Reader,
     };
     let change = match (&args.recipient, &args.new_passphrase_file) {
         (Some(recipient), _) => KeyChange::Add(recipient.clone(), role),
-        (None, Some(path)) => KeyChange::AddPassphrase(settings::passphrase_in(path)?),
+        (None, Some(path)) => KeyChange::AddPassphrase(settings::passphrase_in(path, ui.cancel())?),
         (None, None) => {
             return Err(Error::usage("no recipient was given").hint("--recipient age1…"));
         }
@@ -85,7 +90,12 @@ fn add(args: &KeysAdd, ui: &Ui) -> Result<u8> {
 }
 
 fn remove(args: &KeysRemove, ui: &Ui) -> Result<u8> {
-    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "keys")?;
+    let place = settings::unlock(
+        ui.repository(&args.repository)?,
+        &args.keys,
+        "keys",
+        ui.cancel(),
+    )?;
     let repository = Repository::open(place)?;
     let plan = repository.plan_keys(&KeyChange::Remove(args.recipient.clone()))?;
     if args.execute {

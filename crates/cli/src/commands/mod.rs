@@ -23,6 +23,7 @@ pub mod load;
 pub mod lock;
 mod metrics;
 pub mod mount;
+mod named_files;
 mod over_ssh;
 mod page_file;
 mod piped;
@@ -54,6 +55,7 @@ pub use rounds::RoundServerPlan;
 use crate::args::Verb;
 use crate::show::Ui;
 use evenkeel_op::Result;
+use evenkeel_server::connect::told_by_files;
 use metrics::Watch;
 use std::ffi::OsString;
 
@@ -126,14 +128,15 @@ pub fn run(verb: &Verb, ui: &Ui) -> Result<u8> {
         Verb::Repository(args) => repository::run(args, ui),
         Verb::Keys(args) => keys::run(args, ui),
         Verb::Baseline(args) => baseline::run(args, ui),
-        Verb::Capture(args) => capture::run(args, ui),
+        // Their --user and --host choose statements.
+        Verb::Capture(args) => capture::run(args, ui).map_err(told_by_files),
         Verb::Qps(args) => qps::run(args, ui),
         Verb::Top(args) => top::run(args, ui),
         Verb::Bench(args) => bench::run(args, ui),
         Verb::Dump(args) => dump::run(args, ui),
         Verb::Load(args) => load::run(args, ui),
         Verb::Import(args) => import::run(args, ui),
-        Verb::Digest(args) => digest::run(args, ui),
+        Verb::Digest(args) => digest::run(args, ui).map_err(told_by_files),
         Verb::Url(args) => url::run(args, ui),
         Verb::Plugin(args) => plugin::run(args, ui),
         Verb::Queue(args) => queue::run(args, ui),

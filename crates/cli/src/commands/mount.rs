@@ -9,7 +9,12 @@ use evenkeel_op::{Result, Run, exit};
 
 /// Runs the command.
 pub fn run(args: &Mount, ui: &Ui) -> Result<u8> {
-    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "mount")?;
+    let place = settings::unlock(
+        ui.repository(&args.repository)?,
+        &args.keys,
+        "mount",
+        ui.cancel(),
+    )?;
     let mut request = MountRequest::new(place, &args.mountpoint);
     request.source.clone_from(&args.source);
     match args.generation {

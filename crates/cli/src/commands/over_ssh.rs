@@ -137,7 +137,13 @@ fn with_keys(verb: &Verb, mut words: Vec<OsString>, ui: &Ui) -> Result<Vec<OsStr
     let (repository, reads) = match verb {
         Verb::Backup(args) => {
             let place = ui.location(&args.repository, storage_class(verb))?;
-            let place = settings::unlock_or_encrypt(place, &args.keys, &args.encrypt, "backup")?;
+            let place = settings::unlock_or_encrypt(
+                place,
+                &args.keys,
+                &args.encrypt,
+                "backup",
+                ui.cancel(),
+            )?;
             let asked = !place.encrypt().is_empty() || !place.credentials().is_empty();
             if !asked {
                 return Ok(words);
@@ -153,7 +159,7 @@ fn with_keys(verb: &Verb, mut words: Vec<OsString>, ui: &Ui) -> Result<Vec<OsStr
             };
             let place = ui.location(&args.repository, None)?;
             // Over there it could not be made.
-            let place = settings::unlock_archive(place, args)?;
+            let place = settings::unlock_archive(place, args, ui.cancel())?;
             (Repository::open_or_create(&place)?, false)
         }
         Verb::Restore(args) => (open(&args.repository, &args.keys, "restore", ui)?, true),
@@ -182,7 +188,12 @@ fn archive(verb: &Verb) -> Option<&BinlogArchive> {
 }
 
 fn open(path: &Path, keys: &Keys, verb: &str, ui: &Ui) -> Result<Repository> {
-    Repository::open(settings::unlock(ui.location(path, None)?, keys, verb)?)
+    Repository::open(settings::unlock(
+        ui.location(path, None)?,
+        keys,
+        verb,
+        ui.cancel(),
+    )?)
 }
 
 fn timeouts(loss: Duration) -> LinkTimeouts {

@@ -1,5 +1,6 @@
 //! Files and pipes that are read: Ctrl-C also ends a wait for more from a pipe.
 
+use crate::opened;
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Cancel, Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -62,7 +63,7 @@ pub(super) fn open_watched(
         return Ok(Box::new(Piped::stdin(cancel, idle)?));
     }
     let failed = |error| unreadable(what, path, error);
-    let from = File::open(path).map_err(failed)?;
+    let from = opened::open(path).map_err(failed)?;
     let kind = from.metadata().map_err(failed)?;
     if kind.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));

@@ -20,6 +20,7 @@ fn prune(args: &Typed, ui: &Ui) -> Result<u8> {
         ui.repository_in(&args.repository, args.storage_class.as_deref())?,
         &args.keys,
         "prune",
+        ui.cancel(),
     )?)?;
     let how = Prune {
         live_share_min: f64::from(args.min_live) / 100.0,

@@ -2,14 +2,15 @@
 
 use super::digest::{about, moment};
 use super::load::pair;
+use super::named_files::check_parts;
 use super::page_file::PageFile;
 use super::traffic_file::{Reading, TrafficFile};
 use crate::args;
+use crate::opened;
 use crate::settings;
 use crate::show::Ui;
 use crate::show::answers::{DigestedFile, ReplayAnswer, earlier_replay};
-use evenkeel_op::paths::unreadable;
-use evenkeel_op::{Error, Result, Run, exit, open_files};
+use evenkeel_op::{Cancel, Error, Result, Run, exit, open_files};
 use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::digest::{Earlier, changes};
 use evenkeel_traffic::replay::{self, Choice, Options, Outcome, Plan, Planner, Speed};
@@ -27,7 +28,8 @@ pub(super) fn run(args: &args::Replay, ui: &Ui) -> Result<u8> {
         return super::rounds::run(args, usize::from(rounds), ui);
     }
     let choice = choice(args)?;
-    let before = args.compare.as_deref().map(earlier).transpose()?;
+    let before = args.compare.as_deref();
+    let before = before.map(|path| earlier(path, ui.cancel())).transpose()?;
     let connect = settings::connect(&args.connection, "replay", ui)?;
     let input = open(args, ui)?;
     let taken = [&args.file].into_iter().chain(&args.compare);
@@ -82,8 +84,12 @@ pub(super) fn open<'a>(args: &'a args::Replay, ui: &'a Ui) -> Result<TrafficFile
         packets,
         identities: &args.identity,
     };
-    let mut file = TrafficFile::open(&args.file, reading, ui)?;
+    let file = TrafficFile::open(&args.file, reading, ui);
+    // A pipe that ended because an end is wanted is none of what it seems.
+    ui.cancel().check()?;
+    let mut file = file?;
     file.want_one_source();
+    check_parts(&[&file], ui)?;
     match file.is_redacted() {
         true => Err(Error::usage(format!(
             "{} was captured with --redact: its statements have no values",
@@ -193,8 +199,8 @@ pub(super) fn options(args: &args::Replay) -> Options {
     }
 }
 
-fn earlier(path: &Path) -> Result<Vec<Earlier>> {
-    let text = std::fs::read(path).map_err(|error| unreadable("earlier replay", path, error))?;
+fn earlier(path: &Path, cancel: &Cancel) -> Result<Vec<Earlier>> {
+    let text = opened::read(path, "earlier replay", cancel)?;
     earlier_replay(&text).map_err(|why| {
         Error::usage(format!("{} {why}", path.display()))
             .hint("give it what 'evenkeel replay --json' printed")

@@ -22,14 +22,19 @@ pub fn run(args: &RepositoryCare, ui: &Ui) -> Result<u8> {
 fn copy(args: &RepositoryCopy, ui: &Ui) -> Result<u8> {
     let begun = Instant::now();
     let from = ui.repository(&args.from)?;
-    let from = Repository::open(settings::unlock(from, &args.keys, "repository")?)?;
+    let from = Repository::open(settings::unlock(
+        from,
+        &args.keys,
+        "repository",
+        ui.cancel(),
+    )?)?;
     let to = ui.location(&args.to, args.storage_class.as_deref())?;
     let to = match ui.is_far() {
         // The keys that came over the link are those of FROM.
         true => to,
-        false => settings::unlock(to, &args.keys, "repository")?,
+        false => settings::unlock(to, &args.keys, "repository", ui.cancel())?,
     };
-    let to = to.encrypted_for(settings::encrypt(&args.encrypt)?);
+    let to = to.encrypted_for(settings::encrypt(&args.encrypt, ui.cancel())?);
     let chosen = match args.latest {
         Some(count) => Chosen::Latest(count),
         None if args.generation.is_empty() => Chosen::New,

@@ -30,7 +30,12 @@ pub fn run(args: &Restore, ui: &Ui) -> Result<u8> {
 }
 
 fn restore_to(target: &Path, args: &Restore, ui: &Ui) -> Result<RestoreReport> {
-    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "restore")?;
+    let place = settings::unlock(
+        ui.repository(&args.repository)?,
+        &args.keys,
+        "restore",
+        ui.cancel(),
+    )?;
     let mut request = RestoreRequest::new(place, args.generation, target);
     for root in &args.map_root {
         request.map_roots.insert(root.id.clone(), root.dir.clone());
@@ -73,7 +78,12 @@ fn resume_to(text: &str, args: &Restore, request: &mut RestoreRequest, ui: &Ui) 
 
 /// Writes a volume over a device or file, or shows what that would overwrite.
 fn onto(args: &Restore, target: &Path, ui: &Ui) -> Result<u8> {
-    let place = settings::unlock(ui.repository(&args.repository)?, &args.keys, "restore")?;
+    let place = settings::unlock(
+        ui.repository(&args.repository)?,
+        &args.keys,
+        "restore",
+        ui.cancel(),
+    )?;
     let mut request = OntoRequest::new(place, args.generation, target);
     request.volume.clone_from(&args.volume);
     if let Some(workers) = args.workers {

@@ -37,7 +37,7 @@ pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, ui: &Ui) -> bool {
 
 fn perform(args: &Backup, answer: &mut BackupAnswer, ui: &Ui) -> Result<()> {
     let place = ui.repository_in(&args.repository, args.storage_class.as_deref())?;
-    let repository = Repository::open(settings::unlock(place, &args.keys, "backup")?)?;
+    let repository = Repository::open(settings::unlock(place, &args.keys, "backup", ui.cancel())?)?;
     // With `--wait` this is done again when another run was in its way.
     if args.keep.is_any() && answer.forgotten.is_none() {
         let mut rules = forget::rules(&args.keep, &repository)?;

@@ -2,17 +2,17 @@
 
 use super::piped;
 use crate::args::DigestSource;
+use crate::opened;
 use crate::settings::{self, shown_place};
 use crate::show::Ui;
 use crate::show::answers::{DigestedFile, not_seen, refused};
 use evenkeel_op::{Error, Result, units};
 use evenkeel_repository::{Credentials, is_begun_by_age};
 use evenkeel_traffic::capture::Options;
-use evenkeel_traffic::kept::{KeptCapture, Missing, is_begun_by_parquet};
+use evenkeel_traffic::kept::{FilePart, KeptCapture, Missing, is_begun_by_parquet};
 use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
 use evenkeel_traffic::{Coverage, Source, SourceKind, Statement};
 use jiff::tz::TimeZone;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ impl TrafficFile {
     /// Errors: `Usage` where it is not there, or of no kind that is known; `WrongKey` where it is encrypted and no
     /// identity opens it.
     pub(super) fn open(path: &Path, reading: Reading<'_>, ui: &Ui) -> Result<Self> {
-        let credentials = settings::identities(reading.identities)?;
+        let credentials = settings::identities(reading.identities, ui.cancel())?;
         if let Some(kept) = kept(path, credentials, ui)? {
             return Ok(Self {
                 name: shown_place(path),
@@ -95,6 +95,14 @@ impl TrafficFile {
     /// Whether the values of its statements were left out when they were captured.
     pub(super) fn is_redacted(&self) -> bool {
         matches!(&self.opened, Opened::Kept(kept) if kept.is_redacted())
+    }
+
+    /// Returns which file of a capture it is, if it is one of a capture in Parquet.
+    pub(super) fn part(&self) -> Option<&FilePart> {
+        match &self.opened {
+            Opened::Kept(kept) => kept.part(),
+            _ => None,
+        }
     }
 
     /// Hands each statement to `each`, and says what could not be read.
@@ -160,7 +168,7 @@ fn kept(path: &Path, credentials: Credentials, ui: &Ui) -> Result<Option<KeptCap
     }
     // What is no file of this host is none of these, and what cannot be opened is told by who reads it.
     let is_file = path.metadata().is_ok_and(|facts| facts.is_file());
-    let Some(mut file) = is_file.then(|| File::open(path).ok()).flatten() else {
+    let Some(mut file) = is_file.then(|| opened::open(path).ok()).flatten() else {
         return Ok(None);
     };
     let mut first = Vec::new();

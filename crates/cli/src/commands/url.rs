@@ -1,13 +1,14 @@
 //! `url`.
 
 use crate::args::{self, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
+use crate::opened;
 use crate::show::Ui;
 use crate::show::answers::{UrlStatsAnswer, UrlTrainAnswer};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, Unit, exit};
 use evenkeel_urlcodec::lines::{self, Measure};
 use evenkeel_urlcodec::{CodeTable, MAX_LEN, MAX_TRAINING, Mode, Training, by_host, train};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -35,7 +36,7 @@ fn trained(args: &UrlTrain, ui: &Ui) -> Result<u8> {
         );
     }
     let mut text = Vec::new();
-    open(&args.file)?
+    open(&args.file, ui)?
         .take(MAX_TRAINING as u64 + 1)
         .read_to_end(&mut text)
         .map_err(|error| unread(&args.file, error))?;
@@ -182,7 +183,7 @@ fn for_lines(
 ) -> Result<u8> {
     // A code has two digits for each byte, and a string may be longer compressed.
     const LONGEST: u64 = 16 * MAX_LEN as u64;
-    let mut input = open(path)?;
+    let mut input = open(path, ui)?;
     let (mut line, mut out) = (Vec::new(), Vec::with_capacity(2 * BATCH));
     let mut number = 0_u64;
     ui.progress().phase("reading lines", None, Unit::Items);
@@ -227,11 +228,13 @@ fn written(out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+fn open(path: &Path, ui: &Ui) -> Result<Box<dyn BufRead>> {
     if path == Path::new("-") {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }
-    let file = File::open(path).map_err(|error| unread(path, error))?;
+    let file = opened::open(path).map_err(|error| unread(path, error))?;
+    opened::wait(&file, ui.cancel()).map_err(|error| unread(path, error))?;
+    ui.cancel().check()?;
     Ok(Box::new(BufReader::with_capacity(BATCH, file)))
 }
 

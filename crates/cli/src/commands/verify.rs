@@ -93,7 +93,12 @@ fn random() -> Result<u32> {
 }
 
 fn place(args: &Verify, ui: &Ui) -> Result<Location> {
-    settings::unlock(ui.repository(&args.repository)?, &args.keys, "verify")
+    settings::unlock(
+        ui.repository(&args.repository)?,
+        &args.keys,
+        "verify",
+        ui.cancel(),
+    )
 }
 
 /// What should be started, and where; looked at as far as it can be.

@@ -1,11 +1,11 @@
 //! What opens an encrypted repository: files that were named, read here.
 
 use crate::args::{BinlogArchive, Connection, EncryptTo, Keys};
+use crate::opened::{self, Waiting};
 use evenkeel_op::paths::unreadable;
-use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_repository::secrecy::SecretString;
 use evenkeel_repository::{Credentials, Encrypt, Location};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -14,16 +14,16 @@ const LENGTH_MAX: u64 = 64 << 10;
 
 /// Returns the place with what opens it: what was typed, else what the option files say under
 /// `[evenkeel]` and the verb's own group.
-pub fn unlock(place: Location, typed: &Keys, verb: &str) -> Result<Location> {
+pub fn unlock(place: Location, typed: &Keys, verb: &str, cancel: &Cancel) -> Result<Location> {
     let files = Connection::default();
-    Ok(place.opened_with(credentials(typed, &files, verb)?))
+    Ok(place.opened_with(credentials(typed, &files, verb, cancel)?))
 }
 
 /// Does the same for an archiver, which may make the repository, and reads the option files that its
 /// connection names.
-pub fn unlock_archive(place: Location, args: &BinlogArchive) -> Result<Location> {
-    let opens = credentials(&args.keys, &args.connection, "binlog")?;
-    made_for(place.opened_with(opens), &args.keys, &args.encrypt)
+pub fn unlock_archive(place: Location, args: &BinlogArchive, cancel: &Cancel) -> Result<Location> {
+    let opens = credentials(&args.keys, &args.connection, "binlog", cancel)?;
+    made_for(place.opened_with(opens), &args.keys, &args.encrypt, cancel)
 }
 
 /// Does the same for a verb that may make the repository.
@@ -32,29 +32,37 @@ pub fn unlock_or_encrypt(
     typed: &Keys,
     to: &EncryptTo,
     verb: &str,
+    cancel: &Cancel,
 ) -> Result<Location> {
-    made_for(unlock(place, typed, verb)?, typed, to)
+    made_for(unlock(place, typed, verb, cancel)?, typed, to, cancel)
 }
 
-fn made_for(place: Location, typed: &Keys, to: &EncryptTo) -> Result<Location> {
+fn made_for(place: Location, typed: &Keys, to: &EncryptTo, cancel: &Cancel) -> Result<Location> {
     // Over a link, the other side has made it.
     if typed.session_keys.is_some() {
         return Ok(place);
     }
-    Ok(place.encrypted_for(encrypt(to)?))
+    Ok(place.encrypted_for(encrypt(to, cancel)?))
 }
 
 /// Returns for whom a new repository must be encrypted.
-pub fn encrypt(typed: &EncryptTo) -> Result<Encrypt> {
+pub fn encrypt(typed: &EncryptTo, cancel: &Cancel) -> Result<Encrypt> {
     let passphrase = typed.encrypt_passphrase_file.as_deref();
     Ok(Encrypt {
         readers: typed.encrypt_to.clone(),
         writers: Vec::new(),
-        passphrase: passphrase.map(passphrase_in).transpose()?,
+        passphrase: passphrase
+            .map(|path| passphrase_in(path, cancel))
+            .transpose()?,
     })
 }
 
-fn credentials(typed: &Keys, files: &Connection, verb: &str) -> Result<Credentials> {
+fn credentials(
+    typed: &Keys,
+    files: &Connection,
+    verb: &str,
+    cancel: &Cancel,
+) -> Result<Credentials> {
     if let Some(keys) = &typed.session_keys {
         let mut credentials = Credentials::default();
         credentials.add_session(SecretString::from(keys.0.clone()));
@@ -64,18 +72,18 @@ fn credentials(typed: &Keys, files: &Connection, verb: &str) -> Result<Credentia
         true if typed.passphrase_file.is_none() => from_files(files, verb)?,
         _ => (typed.identity.clone(), typed.passphrase_file.clone()),
     };
-    let mut credentials = self::identities(&identities)?;
+    let mut credentials = self::identities(&identities, cancel)?;
     if let Some(path) = passphrase {
-        credentials.add_passphrase(passphrase_in(&path)?);
+        credentials.add_passphrase(passphrase_in(&path, cancel)?);
     }
     Ok(credentials)
 }
 
 /// Returns what is in identity files.
-pub fn identities(paths: &[PathBuf]) -> Result<Credentials> {
+pub fn identities(paths: &[PathBuf], cancel: &Cancel) -> Result<Credentials> {
     let mut credentials = Credentials::default();
     for path in paths {
-        let text = read(path)?;
+        let text = read(path, cancel)?;
         credentials.add_identities(&path.display().to_string(), &text)?;
     }
     Ok(credentials)
@@ -100,8 +108,8 @@ fn from_files(files: &Connection, verb: &str) -> Result<(Vec<PathBuf>, Option<Pa
 }
 
 /// Returns the first line of a file.
-pub fn passphrase_in(path: &Path) -> Result<SecretString> {
-    let text = read(path)?;
+pub fn passphrase_in(path: &Path, cancel: &Cancel) -> Result<SecretString> {
+    let text = read(path, cancel)?;
     let line = text.lines().next().unwrap_or_default();
     if line.is_empty() {
         return Err(Error::new(
@@ -114,7 +122,7 @@ pub fn passphrase_in(path: &Path) -> Result<SecretString> {
 }
 
 /// Reads a small file of text; the memory it is in is overwritten afterwards.
-fn read(path: &Path) -> Result<zeroize::Zeroizing<String>> {
+fn read(path: &Path, cancel: &Cancel) -> Result<zeroize::Zeroizing<String>> {
     let failed = |error: std::io::Error| {
         // No key was tried: the command line is wrong.
         if error.kind() == std::io::ErrorKind::NotFound {
@@ -128,8 +136,11 @@ fn read(path: &Path) -> Result<zeroize::Zeroizing<String>> {
         .hint("name a file that this user may read")
     };
     let mut text = zeroize::Zeroizing::new(String::new());
-    let file = File::open(path).map_err(failed)?;
-    let read = file.take(LENGTH_MAX).read_to_string(&mut text);
+    let from = opened::open(path).map_err(failed)?;
+    let read = Waiting { from, cancel }
+        .take(LENGTH_MAX)
+        .read_to_string(&mut text);
+    cancel.check()?;
     read.map_err(failed)?;
     Ok(text)
 }

@@ -1,6 +1,6 @@
 //! Statements of clients as they go by. What they say is theirs: nothing of it may drive a terminal.
 
-use super::obeyed::is_obeyed;
+use super::obeyed::{is_obeyed, numbered};
 use evenkeel_op::{Error, Result};
 use evenkeel_traffic::{Command, SourceKind, Statement};
 use evenkeel_wire::watch::command;
@@ -275,7 +275,8 @@ fn json(it: &Statement<'_>, out: &mut String) {
         bytes_out: it.bytes_out,
     };
     // A plain struct: it cannot fail to serialise.
-    out.push_str(&serde_json::to_string(&document).unwrap_or_default());
+    let line = serde_json::to_string(&document).unwrap_or_default();
+    out.push_str(&numbered(&line));
     out.push('\n');
 }
 

@@ -1,6 +1,7 @@
 //! The side of the program that the user sees.
 
 use super::log::{Level, Log};
+use super::obeyed::numbered;
 use super::progress::{Bars, Lines, Noted, Overheard, Shown};
 use super::{Answer, failure};
 use crate::args::{Cli, CompressAt, Output};
@@ -260,9 +261,7 @@ impl Ui {
         self.progress.event(Event::PhaseEnded);
         if self.json {
             let document = Document::of(answer);
-            // As below: plain structs.
-            let line = serde_json::to_string(&document).unwrap_or_default();
-            self.print(format!("{line}\n").as_bytes());
+            self.print(format!("{}\n", line(&document)).as_bytes());
         } else if !self.quiet {
             self.print(answer.text().as_bytes());
         }
@@ -283,8 +282,7 @@ impl Ui {
     pub fn answer_aside<A: Answer>(&self, answer: &A) {
         if self.json {
             let document = Document::of(answer);
-            // These documents are plain structs: they cannot fail to serialise.
-            eprintln!("{}", serde_json::to_string(&document).unwrap_or_default());
+            eprintln!("{}", line(&document));
         } else if !self.quiet {
             eprint!("{}", self.log.aside(&answer.text()));
         }
@@ -321,7 +319,7 @@ impl Ui {
                     }
                 } else if self.json && is_beside {
                     // One line, as its answer would be.
-                    eprintln!("{}", serde_json::to_string(&document).unwrap_or_default());
+                    eprintln!("{}", line(&document));
                 } else if self.json {
                     print_json(&document);
                 } else {
@@ -346,11 +344,19 @@ pub(super) fn print_json<T: Serialize>(document: &T) {
     print(&json(document));
 }
 
+/// Returns a document as one line.
+fn line<T: Serialize>(document: &T) -> String {
+    // These documents are plain structs: they cannot fail to serialise.
+    let line = serde_json::to_string(document).unwrap_or_default();
+    numbered(&line).into_owned()
+}
+
 fn json<T: Serialize>(document: &T) -> Vec<u8> {
     // As above: plain structs.
-    let mut text = serde_json::to_vec_pretty(document).unwrap_or_default();
-    text.push(b'\n');
-    text
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    let mut text = numbered(&text).into_owned();
+    text.push('\n');
+    text.into_bytes()
 }
 
 /// Why an answer could not be printed.

@@ -1,6 +1,7 @@
 //! A page, written as HTML.
 
 use super::{About, Cell, Fact, Figure, Page, PageTable, Part};
+use evenkeel_op::obeyed::turns;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -49,6 +50,8 @@ fn escaped(text: &str) -> String {
             control if control.is_control() && !control.is_ascii_whitespace() => {
                 safe.push('\u{fffd}')
             }
+            // Nor what would have a statement look like another one.
+            turning if turns(turning) => safe.extend(turning.escape_unicode()),
             other => safe.push(other),
         }
     }

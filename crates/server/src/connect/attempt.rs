@@ -8,6 +8,7 @@ use evenkeel_op::{Error, ErrorKind, Result};
 use mysql::{ClientIdentity, Conn, OptsBuilder, SslOpts};
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Where servers put their socket when nobody says otherwise: Debian, then Red Hat, then the
@@ -170,7 +171,22 @@ fn unknown_host(host: &str, place: &str, error: io::Error) -> Error {
             Error::new(ErrorKind::Unreachable, format!("failed to look up {place}")).because(error)
         }
     };
-    failure.hint("check --host (or the [client] group of an option file), and this host's DNS")
+    match is_socket(host) {
+        true => failure.hint(format!(
+            "if it is the server's socket file, give it as a path: ./{host} where a server is named, or --socket={host}"
+        )),
+        false => failure
+            .hint("check --host (or the [client] group of an option file), and this host's DNS"),
+    }
+}
+
+/// Whether what was taken for a host is called as a socket is, or is one.
+fn is_socket(host: &str) -> bool {
+    let is_there = || {
+        let found = std::fs::symlink_metadata(host);
+        found.is_ok_and(|found| found.file_type().is_socket())
+    };
+    host.ends_with(".sock") || is_there()
 }
 
 /// Returns an IPv6 address in the brackets that the driver wants; anything else as it is.

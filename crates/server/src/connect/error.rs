@@ -6,6 +6,48 @@ use mysql::{DriverError, MySqlError};
 use std::error::Error as _;
 use std::io;
 
+/// What hints say of the options that every command has that connects, and what they say where these options are
+/// filters, or do not exist.
+const FLAGS: [(&str, &str); 5] = [
+    (
+        "--user and --password (or the [client] group of an option file, or --login-path)",
+        "user and password below [client] in the option file, which --defaults-file names",
+    ),
+    (
+        "--host and --port (or the [client] group of an option file)",
+        "the server's name and port",
+    ),
+    (
+        "--host (or the [client] group of an option file)",
+        "the server's name",
+    ),
+    (
+        "with --ssl-mode=REQUIRED",
+        "with ssl-mode=REQUIRED below [client] in the option file, which --defaults-file names",
+    ),
+    (
+        "or raise --connect-timeout",
+        "or raise connect-timeout below [client] in the option file, which --defaults-file names",
+    ),
+];
+
+/// Says in an error's hints where a command takes account and settings of the connection from: option files only, as its
+/// `--user` and `--host` choose statements.
+#[must_use]
+pub fn told_by_files(error: Error) -> Error {
+    error.rehinted(|hint| {
+        // A client's options, for a client: the command is another one's.
+        let known = FLAGS.iter().find(|(flags, _)| hint.contains(flags));
+        match known {
+            Some((flags, files)) => Some(hint.replace(flags, files)),
+            None => hint
+                .split_once(" (--host, --port)")
+                .or_else(|| hint.split_once(" (--socket), or use --host"))
+                .map(|(begin, rest)| format!("{begin}{rest}")),
+        }
+    })
+}
+
 /// An operation needs a global privilege.
 const LACKS_GLOBAL: u16 = 1227;
 

@@ -11,7 +11,7 @@ mod row;
 
 pub use attempt::{FIRST_STATEMENTS, socket_path};
 use error::query_error_of;
-pub use error::{ServerNumber, broken_off, connect_error, query_error};
+pub use error::{ServerNumber, broken_off, connect_error, query_error, told_by_files};
 pub use mysql;
 pub use peer::server_behind;
 pub use quote::{quote, quote_name};

@@ -9,7 +9,7 @@ mod sqlite;
 mod store;
 mod when;
 
-pub use when::{Wanted, chosen};
+pub use when::{Wanted, chosen, meant};
 
 use crate::digest::{Class, Summary, merged};
 use class_row::{Part, class_of, values_of};
@@ -156,15 +156,29 @@ impl History {
             let sql = "SELECT number FROM digest_period WHERE to_ns < ? ORDER BY number";
             let rows = history.store.rows(sql, &[Value::Integer(before_ns)])?;
             let gone: Vec<u64> = rows.iter().map(|row| number(&row[0])).collect();
-            for period in &gone {
-                let period = [integer(*period)];
-                let classes = "DELETE FROM digest_class WHERE period = ?";
-                history.store.run(classes, &period)?;
-                let period_itself = "DELETE FROM digest_period WHERE number = ?";
-                history.store.run(period_itself, &period)?;
-            }
+            history.without(&gone)?;
             Ok(gone)
         })
+    }
+
+    /// Removes the periods of these numbers.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file or server.
+    pub fn forget(&mut self, periods: &[u64]) -> Result<()> {
+        self.change(|history| history.without(periods))
+    }
+
+    fn without(&mut self, periods: &[u64]) -> Result<()> {
+        for period in periods {
+            let period = [integer(*period)];
+            let classes = "DELETE FROM digest_class WHERE period = ?";
+            self.store.run(classes, &period)?;
+            let period_itself = "DELETE FROM digest_period WHERE number = ?";
+            self.store.run(period_itself, &period)?;
+        }
+        Ok(())
     }
 
     /// Does something as one transaction, alone.
@@ -248,6 +262,10 @@ impl History {
             about.name
         ))
         .hint("if the log has grown since, give the time that the period does not have: --since, --until")
+        .hint(format!(
+            "if the period is wrong, remove it: evenkeel digest --history PLACE --forget {}",
+            other.number
+        ))
     }
 
     /// Returns the periods, the first first.

@@ -40,12 +40,47 @@ impl InServer {
         session.run(&format!("USE {}", quote_name(schema)))?;
         let mut store = Self { session };
         store.make_tables(schema)?;
+        store.check_tables(schema)?;
         Ok(store)
     }
 
     /// Returns where the server is.
     pub(super) fn place(&self) -> &str {
         self.session.place()
+    }
+
+    /// Refuses tables that would not keep all of a period or nothing of it, and what may change what is written.
+    fn check_tables(&mut self, schema: &str) -> Result<()> {
+        let ours = "IN ('digest_history', 'digest_period', 'digest_class')";
+        let odd = self.session.value(&format!(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = {} AND table_name {ours} \
+             AND (engine IS NULL OR engine NOT IN \
+             (SELECT engine FROM information_schema.engines WHERE transactions = 'YES')) LIMIT 1",
+            quote(schema)
+        ))?;
+        if let Some(table) = odd {
+            let table = format!("{}.{}", quote_name(schema), quote_name(&table));
+            return Err(Error::refused(format!(
+                "{table} has no transactions: a run that is killed would leave half a period in it"
+            ))
+            .hint(format!("change it: ALTER TABLE {table} ENGINE = InnoDB"))
+            .hint("or name another schema: mysql://HOST/SCHEMA"));
+        }
+        // Only those are seen on which the account has the TRIGGER privilege.
+        let trigger = self.session.value(&format!(
+            "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = {} \
+             AND event_object_table {ours} LIMIT 1",
+            quote(schema)
+        ))?;
+        match trigger {
+            Some(trigger) => Err(Error::refused(format!(
+                "the history in {} has the trigger {}, which no history has: it may change what is kept",
+                quote_name(schema),
+                quote_name(&trigger)
+            ))
+            .hint("drop it, or name another schema: mysql://HOST/SCHEMA")),
+            None => Ok(()),
+        }
     }
 
     fn make_tables(&mut self, schema: &str) -> Result<()> {

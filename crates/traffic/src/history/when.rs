@@ -89,17 +89,16 @@ fn nanoseconds(time: Timestamp) -> Option<i64> {
     i64::try_from(time.as_nanosecond()).ok()
 }
 
-/// Returns the periods that are meant: of one name, and by the same rules.
+/// Returns the periods that are meant, of one name.
 ///
 /// # Errors
 ///
-/// `Usage` where there is none, or where they are of several names, or by other rules.
-pub fn chosen<'a>(
+/// `Usage` where there is none, or where they are of several names.
+pub fn meant<'a>(
     periods: &'a [Period],
     wanted: &Wanted,
     typed: &str,
     name: Option<&str>,
-    rules: &str,
 ) -> Result<Vec<&'a Period>> {
     let named = periods
         .iter()
@@ -118,11 +117,30 @@ pub fn chosen<'a>(
         ))
         .hint(format!("say whose: --history-name {}", first.about.name)));
     }
+    Ok(found)
+}
+
+/// Returns the periods that are meant: of one name, and by the same rules.
+///
+/// # Errors
+///
+/// `Usage` where there is none, or where they are of several names, or by other rules.
+pub fn chosen<'a>(
+    periods: &'a [Period],
+    wanted: &Wanted,
+    typed: &str,
+    name: Option<&str>,
+    rules: &str,
+) -> Result<Vec<&'a Period>> {
+    let found = meant(periods, wanted, typed, name)?;
     if found.iter().any(|one| one.about.rules != rules) {
         return Err(Error::usage(format!(
             "'{typed}' means periods with fingerprints of other rules"
         ))
-        .hint(format!("choose those: --fingerprint {}", first.about.rules)));
+        .hint(format!(
+            "choose those: --fingerprint {}",
+            found[0].about.rules
+        )));
     }
     Ok(found)
 }

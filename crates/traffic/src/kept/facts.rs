@@ -23,6 +23,17 @@ pub struct FileFacts {
     pub end: Option<CaptureEnd>,
 }
 
+/// Which file of a capture one is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FilePart {
+    /// The capture's name.
+    pub capture: String,
+    /// Which of its files, from 1.
+    pub number: u64,
+    /// Whether it is the last, which says how the capture ended.
+    pub is_last: bool,
+}
+
 /// How a capture ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaptureEnd {

@@ -1,5 +1,6 @@
 //! The rows of one file, a row group after the other.
 
+use super::bounds::{GroupSize, NOT_READ, TOO_LARGE, is_footer_sound};
 use super::columns::{COLUMNS, Cell, Column, ColumnKind, statement};
 use super::facts::FileFacts;
 use super::fault;
@@ -110,6 +111,7 @@ impl KeptFile {
     /// Errors: `Failed` where it cannot be read, is damaged, or is not of a capture.
     pub(super) fn open(name: &str, bytes: Arc<dyn StoredObject>) -> Result<Self> {
         let damaged = |error| fault(format!("failed to read {name}"), error);
+        check_footer(&*bytes).map_err(damaged)?;
         let metadata = ParquetMetaDataReader::new()
             .parse_and_finish(&Whole(&*bytes))
             .map_err(damaged)?;
@@ -209,12 +211,17 @@ impl KeptFile {
         let begin = ranges.iter().map(|(begin, _)| *begin).min().unwrap_or(0);
         let end = ranges.iter().map(|(_, end)| *end).max().unwrap_or(0);
         if end - begin > GROUP_BYTES_MAX {
-            return Err(damaged("a row group is larger than any that is written"));
+            return Err(damaged(TOO_LARGE));
         }
         let window = Arc::new(Window {
             begin,
             bytes: read(&*self.bytes, begin, (end - begin) as usize)?,
         });
+        let mut size = GroupSize::default();
+        for (begin, end) in self.places.iter().flatten().map(|place| ranges[*place]) {
+            let pages = window.get_bytes(begin, (end - begin) as usize)?;
+            size.add(&pages).map_err(damaged)?;
+        }
         let rows =
             usize::try_from(group.num_rows()).map_err(|_| damaged("a row group has no rows"))?;
         let open = |(place, column): (&Option<usize>, &super::columns::ColumnOf)| {
@@ -229,6 +236,20 @@ impl KeptFile {
             Ok(Some(Batch::new(reader, column.kind, levels > 0)))
         };
         self.places.iter().zip(COLUMNS).map(open).collect()
+    }
+}
+
+/// Looks at what a file says of itself before it is taken at its word.
+fn check_footer(object: &dyn StoredObject) -> ParquetResult<()> {
+    let wrong = || ParquetError::General(NOT_READ.to_owned());
+    // Its length and the magic number end a file.
+    let end = object.size().checked_sub(8).ok_or_else(wrong)?;
+    let tail = read(object, end, 8)?;
+    let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+    let begin = end.checked_sub(length.into()).ok_or_else(wrong)?;
+    match is_footer_sound(&read(object, begin, length as usize)?) {
+        true => Ok(()),
+        false => Err(wrong()),
     }
 }
 

@@ -8,8 +8,10 @@
 //! | `redact` | statements without their values |
 //! | `writing` | files that appear when they are complete |
 //! | `file` | the rows of one file, read back |
+//! | `bounds` | how large they may be |
 //! | `reading` | all files of a directory, as a source |
 
+mod bounds;
 mod columns;
 mod facts;
 mod file;
@@ -18,7 +20,7 @@ mod redact;
 mod rows;
 mod writing;
 
-pub use facts::{CaptureEnd, FileFacts};
+pub use facts::{CaptureEnd, FileFacts, FilePart};
 pub use file::is_begun_by as is_begun_by_parquet;
 pub use reading::{KeptCapture, Missing};
 pub use writing::{Append, CaptureDirectory, Settings, Written};

@@ -1,6 +1,6 @@
 //! A directory of captures, or one of its files, as a source of statements.
 
-use super::facts::{CaptureEnd, FileFacts};
+use super::facts::{CaptureEnd, FileFacts, FilePart};
 use super::file::KeptFile;
 use super::{ENCRYPTED_ENDING, ENDING, MARK};
 use crate::{Coverage, Source, SourceKind, Statement};
@@ -43,6 +43,7 @@ pub struct KeptCapture {
     source: SourceKind,
     /// Captures that something else saw are refused.
     wants_one_source: bool,
+    part: Option<FilePart>,
     /// How all captures ended.
     end: CaptureEnd,
     missing: Vec<Missing>,
@@ -89,6 +90,7 @@ impl KeptCapture {
             is_redacted: false,
             source: SourceKind::default(),
             wants_one_source: false,
+            part: None,
             end: CaptureEnd::default(),
             missing: Vec::new(),
             filtered: 0,
@@ -97,6 +99,13 @@ impl KeptCapture {
         if kept.count() > 0 {
             let facts = kept.open(0)?.facts;
             (kept.is_redacted, kept.source) = (facts.is_redacted, facts.source);
+            if let Files::One(..) = kept.files {
+                kept.part = Some(FilePart {
+                    capture: facts.capture,
+                    number: facts.number,
+                    is_last: facts.end.is_some(),
+                });
+            }
         }
         Ok(kept)
     }
@@ -116,6 +125,12 @@ impl KeptCapture {
     /// Makes a capture that something else saw an error: what is known of its statements is not the same.
     pub fn want_one_source(&mut self) {
         self.wants_one_source = true;
+    }
+
+    /// Returns which file of its capture it is, if it is one file.
+    #[must_use]
+    pub fn part(&self) -> Option<&FilePart> {
+        self.part.as_ref()
     }
 
     /// Returns how the captures ended that were read.

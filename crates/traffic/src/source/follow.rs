@@ -2,10 +2,11 @@
 
 use super::InputKind;
 use evenkeel_op::paths::unreadable;
-use evenkeel_op::{Cancel, Result};
-use std::fs::File;
+use evenkeel_op::{Cancel, Error, Result};
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -33,10 +34,14 @@ impl Following {
     /// `Usage` when nothing is there, or what is no file; `Failed` when it cannot be read.
     pub fn open(path: &Path, span: Option<Duration>, cancel: &Cancel, idle: Idle) -> Result<Self> {
         let failed = |error| unreadable("log file", path, error);
-        let mut file = File::open(path).map_err(failed)?;
+        let mut file = open(path).map_err(failed)?;
         let facts = file.metadata().map_err(failed)?;
         if facts.is_dir() {
             return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        if !facts.is_file() {
+            let text = format!("{} is no file that a server appends to", path.display());
+            return Err(Error::usage(text).hint("leave --follow out: a pipe is read until it ends"));
         }
         let mut first = vec![0; super::input::LOOK];
         let length = file.read_at(&mut first, 0).map_err(failed)?;
@@ -64,7 +69,7 @@ impl Following {
     /// Returns the file that has taken this one's place, once the server writes to it: until then it may still write to
     /// the old one.
     fn successor(&self) -> io::Result<Option<File>> {
-        let file = match File::open(&self.path) {
+        let file = match open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -85,6 +90,12 @@ impl Following {
     fn is_over(&self) -> bool {
         self.cancel.is_cancelled() || self.until.is_some_and(|until| Instant::now() >= until)
     }
+}
+
+/// Opens a file, and never waits for who writes to a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 impl Read for Following {

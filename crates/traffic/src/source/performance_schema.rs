@@ -138,7 +138,8 @@ impl PerformanceSchema {
         let name = row.get("EVENT_NAME").unwrap_or_default();
         let command = match name {
             "statement/com/Execute" => Command::Execute,
-            "statement/com/Prepare" => Command::Prepare,
+            // MySQL leaves out of SQL's PREPARE what is prepared.
+            "statement/com/Prepare" | "statement/sql/prepare_sql" => Command::Prepare,
             "statement/com/Quit" => Command::Quit,
             "statement/com/Query" => Command::Query,
             other if other.starts_with("statement/sql/") => Command::Query,

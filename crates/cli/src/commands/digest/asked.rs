@@ -1,9 +1,9 @@
 //! What the options of `digest` mean.
 
 use crate::args::{self, DigestRules, DigestSort};
+use crate::opened;
 use crate::show::answers::earlier_digest;
-use evenkeel_op::paths::unreadable;
-use evenkeel_op::{Error, Result, units};
+use evenkeel_op::{Cancel, Error, Result, units};
 use evenkeel_report::About;
 use evenkeel_traffic::Filter;
 use evenkeel_traffic::digest::fingerprint::Rules;
@@ -72,8 +72,8 @@ pub(in crate::commands) fn moment(text: &str) -> Result<i64> {
 }
 
 /// Reads an earlier answer.
-pub(super) fn earlier(path: &Path, rules: Rules) -> Result<Vec<Earlier>> {
-    let text = std::fs::read(path).map_err(|error| unreadable("earlier digest", path, error))?;
+pub(super) fn earlier(path: &Path, rules: Rules, cancel: &Cancel) -> Result<Vec<Earlier>> {
+    let text = opened::read(path, "earlier digest", cancel)?;
     earlier_digest(&text, rules).map_err(|why| {
         Error::usage(format!("{} {why}", path.display()))
             .hint("give it what 'evenkeel digest --json' printed, with the same --fingerprint")

@@ -6,10 +6,12 @@ use crate::args;
 use crate::commands::page_file::PageFile;
 use crate::settings;
 use crate::show::Ui;
-use crate::show::answers::{DigestAnswer, DigestedFile, PeriodsAnswer, ShownHistory, rules_name};
+use crate::show::answers::{
+    DigestAnswer, DigestedFile, ForgetPeriodsAnswer, PeriodsAnswer, ShownHistory, rules_name,
+};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_traffic::digest::{self, Earlier, Summary};
-use evenkeel_traffic::history::{About, Added, History, Period, Wanted, chosen};
+use evenkeel_traffic::history::{About, Added, History, Period, Wanted, chosen, meant};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::cmp::Reverse;
@@ -53,14 +55,29 @@ impl Kept {
         logs: &[PathBuf],
         files: &[DigestedFile],
         summary: &Summary,
+        ui: &Ui,
     ) -> Result<ShownHistory> {
         if args.kept.no_add {
             return Ok(ShownHistory::only_read(self.history.place()));
         }
         let mut shown = ShownHistory::of(self.history.place());
-        if let Some(about) = period(args, logs, files, summary)? {
-            let Added { number, is_new } = self.history.add(&about, summary)?;
-            shown.add(number, is_new, about);
+        match period(args, logs, files, summary)? {
+            Some(about) => {
+                let Added { number, is_new } = self.history.add(&about, summary)?;
+                shown.add(number, is_new, about);
+            }
+            None => {
+                let hint = match logs.is_empty() {
+                    true => "",
+                    false => {
+                        ": if the log was rotated, name its parts together (slow.log.1 slow.log)"
+                    }
+                };
+                let place = self.history.place();
+                ui.warn(&format!(
+                    "there was no statement to add, so the history in {place} has no new period{hint}"
+                ));
+            }
         }
         shown.removed = expire(&mut self.history, args)?;
         Ok(shown)
@@ -94,7 +111,7 @@ pub(super) fn show(args: &args::Digest, compare: &[PathBuf], ui: &Ui) -> Result<
                 .hint("--compare yesterday today, or --period today --compare yesterday"));
         }
     };
-    if now.is_none() && !kept.periods && kept.keep.is_none() {
+    if now.is_none() && !kept.periods && kept.keep.is_none() && kept.forget.is_none() {
         return Err(
             Error::usage("no log is named, and no period of the history")
                 .hint("a log is added to it: evenkeel digest slow.log --history FILE")
@@ -103,6 +120,9 @@ pub(super) fn show(args: &args::Digest, compare: &[PathBuf], ui: &Ui) -> Result<
     }
     exists(place)?;
     let mut history = open(args, ui)?;
+    if let Some(period) = &kept.forget {
+        return forget(&mut history, period, args, ui);
+    }
     let removed = expire(&mut history, args)?;
     let Some(now) = now else {
         let all = history.periods()?;
@@ -140,6 +160,24 @@ pub(super) fn show(args: &args::Digest, compare: &[PathBuf], ui: &Ui) -> Result<
         file.write(&page.to_html())?;
     }
     Ok(super::plans::code(&plans))
+}
+
+/// Shows which periods are meant, and removes them if that is wanted.
+fn forget(history: &mut History, typed: &str, args: &args::Digest, ui: &Ui) -> Result<u8> {
+    let all = history.periods()?;
+    let name = args.kept.history_name.as_deref();
+    let gone = meant(&all, &wanted(typed)?, typed, name)?;
+    if args.kept.execute {
+        let numbers: Vec<u64> = gone.iter().map(|one| one.number).collect();
+        history.forget(&numbers)?;
+    }
+    let gone: Vec<Period> = gone.into_iter().cloned().collect();
+    ui.answer(&ForgetPeriodsAnswer::new(
+        history.place(),
+        &gone,
+        args.kept.execute,
+    ));
+    Ok(exit::DONE)
 }
 
 /// What is read from a history was chosen when it was added.
@@ -216,7 +254,7 @@ fn nanoseconds(time: Timestamp) -> i64 {
 }
 
 /// Returns which period the statements are of: the one that was asked for, else from the first to the last of them.
-/// `None` where there is neither.
+/// `None` where there is no statement.
 fn period(
     args: &args::Digest,
     logs: &[PathBuf],
@@ -226,16 +264,18 @@ fn period(
     let filter = filter(args)?;
     let total = &summary.total;
     let is_empty = total.first_ns > total.last_ns;
-    let (from_ns, to_ns) = match (filter.since_ns, filter.until_ns, is_empty) {
-        (Some(from), Some(to), true) => (from, to),
-        (_, _, true) => return Ok(None),
-        (from, to, false) => {
-            let after = total.last_ns.saturating_add(1);
-            // What is still to come will be another period.
-            let to = to.map(|to| to.min(nanoseconds(Timestamp::now())).max(after));
-            (from.unwrap_or(total.first_ns), to.unwrap_or(after))
-        }
-    };
+    // A log that was just rotated is empty as well: its statements are in the part before.
+    if is_empty {
+        return Ok(None);
+    }
+    let after = total.last_ns.saturating_add(1);
+    // What is still to come will be another period.
+    let until = filter.until_ns;
+    let until = until.map(|to| to.min(nanoseconds(Timestamp::now())).max(after));
+    let (from_ns, to_ns) = (
+        filter.since_ns.unwrap_or(total.first_ns),
+        until.unwrap_or(after),
+    );
     let name = args.kept.history_name.clone();
     let shown = files.iter().map(|one| one.file.as_str());
     Ok(Some(About {

@@ -4,6 +4,7 @@ mod asked;
 mod history;
 mod plans;
 
+use super::named_files::{check_parts, refuse_twice};
 use super::page_file::PageFile;
 use super::remembered::{self, Asking};
 use super::traffic_file::{Reading, TrafficFile};
@@ -47,10 +48,13 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
     let explainer = plans::Explainer::of(args, ui)?;
     let before = match (compare, &mut kept) {
         ([], _) => None,
-        ([one], None) => Some(earlier(one, rules)?),
-        ([one], Some(kept)) => Some(kept.or_earlier(one, args, |path| earlier(path, rules))?),
+        ([one], None) => Some(earlier(one, rules, ui.cancel())?),
+        ([one], Some(kept)) => {
+            Some(kept.or_earlier(one, args, |path| earlier(path, rules, ui.cancel()))?)
+        }
         _ => return Err(history::two_periods_and_logs()),
     };
+    refuse_twice(logs)?;
     let open = |path| TrafficFile::open(path, reading(args), ui);
     let server = args.server.as_deref();
     let server = server
@@ -60,6 +64,7 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
     let inputs = inputs.collect::<Result<Vec<_>>>();
     ui.cancel().check()?;
     let inputs = inputs?;
+    check_parts(&inputs.iter().collect::<Vec<_>>(), ui)?;
     let taken = logs.iter().chain(compare).chain(&args.kept.history);
     let html = args.html.as_deref();
     let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
@@ -81,7 +86,7 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
     let top = usize::from(args.top);
     let unread = files.iter().map(|file| file.unreadable).sum::<u64>();
     let plans = explainer.explain(&summary, top, ui)?;
-    let added = kept.map(|kept| kept.add(args, logs, &files, &summary));
+    let added = kept.map(|kept| kept.add(args, logs, &files, &summary, ui));
     // What could not be kept costs no answer.
     let (kept, failed) = match added {
         Some(Ok(kept)) => (Some(kept), None),

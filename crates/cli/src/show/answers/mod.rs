@@ -42,7 +42,8 @@ pub use binlog::ExtractAnswer;
 pub use capture::{CaptureAnswer, SeenBy, not_seen, refused};
 pub use copy::CopyAnswer;
 pub use digest::{
-    DigestAnswer, DigestedFile, PeriodsAnswer, ShownHistory, earlier_digest, rules_name,
+    DigestAnswer, DigestedFile, ForgetPeriodsAnswer, PeriodsAnswer, ShownHistory, earlier_digest,
+    rules_name,
 };
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
 pub use dump::DumpAnswer;

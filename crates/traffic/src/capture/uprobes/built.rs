@@ -54,7 +54,10 @@ impl Uprobes {
         let path = format!("/proc/{pid}/exe");
         let program = File::open(&path).map_err(|error| not_readable(pid, error))?;
         let again = program.try_clone();
-        let symbols = Symbols::read(again.context(|| format!("failed to read {path}"))?)?;
+        let again = again.context(|| format!("failed to read {path}"))?;
+        let named = std::fs::read_link(&path).unwrap_or_default();
+        let shown = format!("process {pid} ({})", named.display());
+        let symbols = Symbols::read(again, &shown)?;
         let text_bytes = settings.text_bytes.min(MOST_TEXT);
         let sizes = [ring_bytes(settings.ring_bytes), text_bytes as u32];
         let mut probes = Probes::attach(number, program, &symbols, sizes)?;

@@ -1,6 +1,6 @@
 //! Where the functions of a server are that are watched, and what follows from which ones it has.
 
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Error, Result};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache};
 use std::fs::File;
@@ -91,11 +91,11 @@ impl Symbols {
     ///
     /// # Errors
     ///
-    /// `Failed` when it is no program for Linux, or has no such functions.
-    pub(super) fn read(program: File) -> Result<Self> {
+    /// `Failed` when it is no program for Linux, or has no such functions. `shown` says in messages what it is.
+    pub(super) fn read(program: File, shown: &str) -> Result<Self> {
         let cache = ReadCache::new(program);
         let elf: ElfFile64<'_, object::Endianness, _> =
-            ElfFile64::parse(&cache).context(|| "failed to read the server's program")?;
+            ElfFile64::parse(&cache).map_err(|error| no_function(shown).because(error))?;
         let find = |name: &str| {
             let all = || elf.dynamic_symbols().chain(elf.symbols());
             let is_it = |symbol: &object::read::elf::ElfSymbol64<'_, '_, _, _>| {
@@ -111,7 +111,7 @@ impl Symbols {
         let (of_server, log) = match (find(MARIADB), find(MYSQL)) {
             (Some(_), _) => (&OF_MARIADB, &LOG_OF_MARIADB),
             (None, Some(_)) => (&OF_MYSQL, &LOG_OF_MYSQL),
-            (None, None) => return Err(no_function()),
+            (None, None) => return Err(no_function(shown)),
         };
         let places = of_server.iter().filter_map(|wanted| {
             let offset = find(wanted.symbol)?;
@@ -144,9 +144,10 @@ impl Symbols {
     }
 }
 
-fn no_function() -> Error {
-    Error::failed(
-        "the server's program does not show where it dispatches commands: its symbols were removed",
-    )
+fn no_function(shown: &str) -> Error {
+    Error::failed(format!(
+        "{shown} is not a server, or its symbols were removed: it does not show where it dispatches commands"
+    ))
+    .hint("to see which processes are servers: pgrep -a 'mysqld|mariadbd'")
     .hint("capture packets with --interface, or have clients connect through evenkeel with --tap")
 }

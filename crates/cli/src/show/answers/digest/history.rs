@@ -161,11 +161,54 @@ fn shown(time: Option<Timestamp>) -> String {
     time.map_or("?".to_owned(), local)
 }
 
+/// Returns a time for the list of periods, with the fraction of its second if there is one: it can be typed again.
+fn exact(time: Option<Timestamp>) -> String {
+    let Some(time) = time else {
+        return shown(time);
+    };
+    match time.subsec_nanosecond() / 1000 {
+        0 => local(time),
+        micros => format!("{}.{micros:06}", local(time)),
+    }
+}
+
 fn removed(numbers: &[u64]) -> String {
     match numbers {
         [] => String::new(),
         [one] => format!("Period {one} was too old, and was removed.\n"),
         many => format!("{} periods were too old, and were removed.\n", many.len()),
+    }
+}
+
+/// Which periods are removed from a history, or would be.
+#[derive(Serialize)]
+pub struct ForgetPeriodsAnswer {
+    place: String,
+    executed: bool,
+    remove: Vec<ShownPeriod>,
+}
+
+impl ForgetPeriodsAnswer {
+    /// Answers with these.
+    #[must_use]
+    pub fn new(place: &str, remove: &[Period], executed: bool) -> Self {
+        Self {
+            place: place.to_owned(),
+            executed,
+            remove: remove.iter().map(ShownPeriod::of).collect(),
+        }
+    }
+}
+
+impl Answer for ForgetPeriodsAnswer {
+    const SCHEMA: &'static str = "evenkeel/digest-forget/1";
+
+    fn text(&self) -> String {
+        let end = match self.executed {
+            true => format!("removed from the history in {}\n", self.place),
+            false => "only a plan: add --execute to remove from the history\n".to_owned(),
+        };
+        table(&self.remove) + &end
     }
 }
 
@@ -197,26 +240,30 @@ impl Answer for PeriodsAnswer {
         if self.periods.is_empty() {
             return format!("{gone}The history in {} has no periods.\n", self.place);
         }
-        let mut table = TextTable::new(&[
-            ("period", Align::Right),
-            ("from", Align::Left),
-            ("to", Align::Left),
-            ("statements", Align::Right),
-            ("time", Align::Right),
-            ("not read", Align::Right),
-            ("name", Align::Left),
-        ]);
-        for one in &self.periods {
-            table.row([
-                one.number.to_string(),
-                shown(one.from),
-                shown(one.to),
-                one.statements.to_string(),
-                micros(one.sum_us),
-                one.unreadable.to_string(),
-                plain(&one.name),
-            ]);
-        }
-        gone + &table.text()
+        gone + &table(&self.periods)
     }
+}
+
+fn table(periods: &[ShownPeriod]) -> String {
+    let mut table = TextTable::new(&[
+        ("period", Align::Right),
+        ("from", Align::Left),
+        ("to", Align::Left),
+        ("statements", Align::Right),
+        ("time", Align::Right),
+        ("not read", Align::Right),
+        ("name", Align::Left),
+    ]);
+    for one in periods {
+        table.row([
+            one.number.to_string(),
+            exact(one.from),
+            exact(one.to),
+            one.statements.to_string(),
+            micros(one.sum_us),
+            one.unreadable.to_string(),
+            plain(&one.name),
+        ]);
+    }
+    table.text()
 }

@@ -5,7 +5,7 @@ mod plan;
 pub(super) mod text;
 mod words;
 
-pub use history::{PeriodsAnswer, ShownHistory};
+pub use history::{ForgetPeriodsAnswer, PeriodsAnswer, ShownHistory};
 
 use super::Answer;
 use evenkeel_traffic::digest::fingerprint::Rules;
