@@ -13,6 +13,7 @@ use evenkeel_traffic::capture::live::{Live, Seen, Settings};
 use evenkeel_traffic::capture::tap::Tap;
 use evenkeel_traffic::capture::uprobes::Uprobes;
 use evenkeel_traffic::capture::{Capture, Options};
+use evenkeel_traffic::digest::is_counted;
 use evenkeel_traffic::kept::CaptureEnd;
 use evenkeel_traffic::{Coverage, Filter, Source, Statement};
 use output::Output;
@@ -45,6 +46,7 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
         filter,
         shown: 0,
         unanswered: 0,
+        others: 0,
     };
     let read = packets.read(&mut shown, ui);
     if !shown.out.is_kept() {
@@ -73,6 +75,7 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
         packets.damage(),
         seen_by,
     );
+    answer.tells_apart(shown.others);
     if let Some(written) = written {
         answer.keeps(args.kept.directory.as_deref(), written);
     }
@@ -94,10 +97,12 @@ struct Shown {
     filter: Filter,
     shown: u64,
     unanswered: u64,
+    others: u64,
 }
 
 impl Shown {
     fn take(&mut self, statement: &Statement<'_>) -> Result<()> {
+        self.others += u64::from(!is_counted(statement));
         self.unanswered += u64::from(statement.total_ns.is_none() && statement.is_asked());
         if self.filter.keeps(statement) && self.out.take(statement)? {
             self.shown += 1;
