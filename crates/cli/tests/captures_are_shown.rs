@@ -72,7 +72,7 @@ fn lines_are_for_people_and_drive_no_terminal() {
     assert!(lines.starts_with("22:13:20.004000 "), "{lines}");
     assert_eq!(
         text(&out.stderr),
-        "6 statements in 20 packets; not seen: 1 statement without text or values\n"
+        "4 statements and 2 other commands in 20 packets; not seen: 1 statement without text or values\n"
     );
 }
 
@@ -111,7 +111,8 @@ fn json_has_a_document_for_each_and_one_for_all() {
     assert_eq!(one["latency_us"], 1000.0);
     let all: Value = serde_json::from_slice(&out.stderr).unwrap();
     assert_eq!(all["schema"], "evenkeel/capture/1");
-    assert_eq!((&all["statements"], &all["shown"]), (&6.into(), &1.into()));
+    assert_eq!((&all["statements"], &all["others"]), (&4.into(), &2.into()));
+    assert_eq!(all["shown"], 1);
     assert_eq!(all["complete"], false);
 }
 

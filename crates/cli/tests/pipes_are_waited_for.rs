@@ -70,6 +70,10 @@ fn a_signal_ends_the_wait() {
         &["replay", "slow.log", "--read-only", "--compare", "pipe"],
         &["import", "pipe"],
         &["url", "stats", "pipe"],
+        &["url", "stats", "slow.log", "--table", "pipe"],
+        &["bench", "compare", "pipe", "slow.log"],
+        &["fleet", "pipe", "--", "generations"],
+        &["qps", "--fleet", "pipe"],
         &["generations", "nowhere", "--identity", "pipe"],
         &["verify", "nowhere", "--passphrase-file", "pipe"],
     ] {

@@ -8,7 +8,6 @@ use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, Unit, exit};
 use evenkeel_urlcodec::lines::{self, Measure};
 use evenkeel_urlcodec::{CodeTable, MAX_LEN, MAX_TRAINING, Mode, Training, by_host, train};
-use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -100,7 +99,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn compress(args: &UrlCoded, ui: &Ui) -> Result<u8> {
-    let table = table(&args.table)?;
+    let table = table(&args.table, ui)?;
     for_lines(&args.file, ui, |line, out| {
         let code = table
             .compress(line)
@@ -111,7 +110,7 @@ fn compress(args: &UrlCoded, ui: &Ui) -> Result<u8> {
 }
 
 fn decompress(args: &UrlCoded, ui: &Ui) -> Result<u8> {
-    let table = table(&args.table)?;
+    let table = table(&args.table, ui)?;
     for_lines(&args.file, ui, |line, out| {
         let text = table.decompress(&code(line)?, MAX_LEN).map_err(|error| {
             Error::failed("a line cannot be decompressed")
@@ -134,7 +133,7 @@ fn decompress(args: &UrlCoded, ui: &Ui) -> Result<u8> {
 }
 
 fn grep(args: &UrlGrep, ui: &Ui) -> Result<u8> {
-    let table = table(&args.codes.table)?;
+    let table = table(&args.codes.table, ui)?;
     let (low, high) = table.prefix(args.prefix.as_encoded_bytes());
     for_lines(&args.codes.file, ui, |line, out| {
         let code = code(line)?;
@@ -147,7 +146,7 @@ fn grep(args: &UrlGrep, ui: &Ui) -> Result<u8> {
 }
 
 fn stats(args: &UrlStats, ui: &Ui) -> Result<u8> {
-    let table = table(&args.table)?;
+    let table = table(&args.table, ui)?;
     let mut measure = Measure::default();
     for_lines(&args.file, ui, |line, _| measure.add(&table, line))?;
     ui.answer(&UrlStatsAnswer::new(&table, &measure));
@@ -160,18 +159,15 @@ fn code(line: &[u8]) -> Result<Vec<u8>> {
     })
 }
 
-fn table(args: &UrlTable) -> Result<CodeTable> {
-    table_at(args.table.as_deref())
+fn table(args: &UrlTable, ui: &Ui) -> Result<CodeTable> {
+    table_at(args.table.as_deref(), ui)
 }
 
 /// Reads a table; without a path, the one that is built in.
-pub(super) fn table_at(path: Option<&Path>) -> Result<CodeTable> {
+pub(super) fn table_at(path: Option<&Path>, ui: &Ui) -> Result<CodeTable> {
     match path {
         None => CodeTable::shipped(),
-        Some(path) => {
-            let file = fs::read(path).map_err(|error| unreadable("table file", path, error))?;
-            CodeTable::read(file)
-        }
+        Some(path) => CodeTable::read(opened::read(path, "table file", ui.cancel())?),
     }
 }
 

@@ -1,13 +1,14 @@
 //! A list of servers, and the command line that each of them means.
 
 use crate::args::{Connection, Fleet, Verb};
+use crate::opened;
 use crate::wrong_use;
 use evenkeel_op::paths::unreadable;
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Cancel, Context, Error, Result};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs;
+use std::io;
 use std::path::Path;
 use toml::Value;
 
@@ -48,22 +49,32 @@ struct Server {
 
 /// Reads the list and returns the command line of each server that is meant. Every one of them is
 /// checked before the first is run.
-pub fn fleet(typed: &Fleet) -> Result<Vec<FleetMember>> {
+pub fn fleet(typed: &Fleet, cancel: &Cancel) -> Result<Vec<FleetMember>> {
     let path = typed.file.display();
-    let list = read(&typed.file)?;
+    let list = read(&typed.file, cancel)?;
     members(&list, &typed.command, &typed.only).context(|| format!("{path} and the command"))
 }
 
-fn read(path: &Path) -> Result<List> {
-    let text =
-        fs::read_to_string(path).map_err(|error| unreadable("list of servers", path, error))?;
+fn read(path: &Path, cancel: &Cancel) -> Result<List> {
+    let text = opened::read(path, "list of servers", cancel)?;
+    let text = String::from_utf8(text).map_err(|_| {
+        let error = io::Error::new(
+            io::ErrorKind::InvalidData,
+            "stream did not contain valid UTF-8",
+        );
+        unreadable("list of servers", path, error)
+    })?;
     list_in(&path.display().to_string(), &text)
 }
 
 /// Reads the list and returns how each server that is meant is reached from this host, by its name. Options that
 /// are about something else are passed over.
-pub(super) fn connections(path: &Path, only: &[String]) -> Result<Vec<(String, Connection)>> {
-    let list = read(path)?;
+pub(super) fn connections(
+    path: &Path,
+    only: &[String],
+    cancel: &Cancel,
+) -> Result<Vec<(String, Connection)>> {
+    let list = read(path, cancel)?;
     connections_in(&list, only).context(|| path.display().to_string())
 }
 

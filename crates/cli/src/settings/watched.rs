@@ -27,7 +27,7 @@ pub fn watched(typed: &Watched, verb: &str, ui: &Ui) -> Result<Vec<Target>> {
         .hint("give either, not both"));
     }
     let named = match &typed.fleet {
-        Some(list) => fleet::connections(list, &typed.servers)?,
+        Some(list) => fleet::connections(list, &typed.servers, ui.cancel())?,
         None => each(&typed.servers)?,
     };
     if named.is_empty() {

@@ -1,14 +1,12 @@
 //! `bench compare`: reads what other benches answered with `--json`.
 
 use crate::args::BenchCompare;
+use crate::opened;
 use crate::show::Ui;
 use crate::show::answers::{Compared, Comparison};
-use evenkeel_op::paths::unreadable;
-use evenkeel_op::{Error, Result, exit};
+use evenkeel_op::{Cancel, Error, Result, exit};
 use evenkeel_report::compare::compare;
 use serde_json::{Deserializer, Value};
-use std::fs::File;
-use std::io::BufReader;
 use std::path::PathBuf;
 
 /// What a bench is about, by its schema: the value's place, its name, whether more is better.
@@ -59,8 +57,8 @@ pub(super) fn run(args: &BenchCompare, ui: &Ui) -> Result<u8> {
     };
     let mut wanted = asked(&args.values, true);
     wanted.extend(asked(&args.values_less, false));
-    let first = lots(&read(&args.first)?, &wanted)?;
-    let second = lots(&read(&args.second)?, &wanted)?;
+    let first = lots(&read(&args.first, ui.cancel())?, &wanted)?;
+    let second = lots(&read(&args.second, ui.cancel())?, &wanted)?;
     let mut values = Vec::new();
     for lot in &first {
         let Some(other) = second.iter().find(|other| other.name == lot.name) else {
@@ -84,11 +82,11 @@ pub(super) fn run(args: &BenchCompare, ui: &Ui) -> Result<u8> {
 }
 
 /// Reads all documents of all files.
-fn read(paths: &[PathBuf]) -> Result<Vec<Value>> {
+fn read(paths: &[PathBuf], cancel: &Cancel) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for path in paths {
-        let file = File::open(path).map_err(|error| unreadable("result file", path, error))?;
-        for document in Deserializer::from_reader(BufReader::new(file)).into_iter() {
+        let text = opened::read(path, "result file", cancel)?;
+        for document in Deserializer::from_slice(&text).into_iter() {
             let document = document.map_err(|error| {
                 Error::usage(format!("{} is not JSON: {error}", path.display()))
                     .hint("give the --json output of a benchmark")

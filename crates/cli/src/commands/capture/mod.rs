@@ -11,6 +11,7 @@ use crate::show::{Form, Statements, Ui};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_traffic::capture::Options;
 use evenkeel_traffic::digest::fingerprint::Mode;
+use evenkeel_traffic::digest::is_counted;
 use evenkeel_traffic::kept::CaptureEnd;
 use evenkeel_traffic::{Coverage, Filter, Seen, SourceKind, Statement};
 use evenkeel_wire::watch::redacted;
@@ -37,6 +38,7 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
         kind,
         shown: 0,
         unanswered: 0,
+        others: 0,
         failure: None,
     });
     let read = origin.read(&shared, ui);
@@ -88,6 +90,7 @@ fn end(
         origin.seen_by(),
         origin.missing(coverage),
     );
+    answer.tells_apart(shown.others);
     if let Some(written) = written {
         answer.keeps(args.kept.directory.as_deref(), written);
     }
@@ -109,6 +112,8 @@ struct Shown {
     kind: SourceKind,
     shown: u64,
     unanswered: u64,
+    /// Commands that are no statements.
+    others: u64,
     /// What went wrong while there was nothing to read.
     failure: Option<Error>,
 }
@@ -127,6 +132,7 @@ impl Shown {
     }
 
     fn take(&mut self, statement: &Statement<'_>) -> Result<()> {
+        self.others += u64::from(!is_counted(statement));
         let is_open = statement.total_ns.is_none() && statement.is_asked();
         self.unanswered += u64::from(is_open && self.kind.knows_latency());
         if self.filter.keeps(statement) && self.out.take(statement)? {

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub(super) fn run(args: &Fleet, ui: &Ui) -> Result<u8> {
-    let members = settings::fleet(args)?;
+    let members = settings::fleet(args, ui.cancel())?;
     let program = std::env::current_exe().context(|| "failed to find this program")?;
     let processes = Processes::of(program, ui);
     let mut ended: Vec<Option<Member>> = members.iter().map(|_| None).collect();

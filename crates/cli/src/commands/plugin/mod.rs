@@ -60,7 +60,7 @@ fn is_sql(plugin: PluginName, form: &SqlForm) -> Result<bool> {
 fn install(args: &PluginInstall, ui: &Ui) -> Result<u8> {
     let install = Install {
         library: library(args.library.as_deref())?,
-        table: super::url::table_at(args.table.as_deref())?,
+        table: super::url::table_at(args.table.as_deref(), ui)?,
         change_table: args.change_table,
     };
     let (mut session, place) = reached(&args.server, ui)?;

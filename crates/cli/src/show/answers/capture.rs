@@ -12,9 +12,11 @@ use std::path::Path;
 /// How much of what went by was seen.
 #[derive(Debug, Clone, Serialize)]
 pub struct CaptureAnswer {
-    /// Commands that were decoded.
+    /// Statements that were decoded.
     pub statements: u64,
-    /// Of these, shown: the filters kept them.
+    /// Other commands: sessions that began or ended, and what has no text.
+    pub others: u64,
+    /// Of all of these, shown: the filters kept them.
     pub shown: u64,
     /// Of all: not answered when the capture ended.
     pub unanswered: u64,
@@ -127,6 +129,7 @@ impl CaptureAnswer {
     ) -> Self {
         Self {
             statements: coverage.statements,
+            others: 0,
             shown,
             unanswered,
             unseen: coverage.unseen,
@@ -165,6 +168,12 @@ impl CaptureAnswer {
 }
 
 impl CaptureAnswer {
+    /// Tells statements apart from so many other commands, which were counted with them.
+    pub fn tells_apart(&mut self, others: u64) {
+        self.statements = self.statements.saturating_sub(others);
+        self.others = others;
+    }
+
     /// Adds what was written into a directory.
     pub fn keeps(&mut self, directory: Option<&Path>, written: Written) {
         self.kept = directory.map(|directory| KeptAnswer {
@@ -271,7 +280,11 @@ impl Answer for CaptureAnswer {
     const SCHEMA: &'static str = "evenkeel/capture/1";
 
     fn text(&self) -> String {
-        let statements = units::count(self.statements, "statement");
+        let others = match self.others {
+            0 => String::new(),
+            some => format!(" and {}", units::count(some, "other command")),
+        };
+        let statements = format!("{}{others}", units::count(self.statements, "statement"));
         let sources = match (&self.tap, &self.uprobes) {
             (Some(tap), _) => units::count(tap.connections, "connection"),
             (None, Some(server)) => units::count(server.connections, "connection"),
@@ -282,7 +295,7 @@ impl Answer for CaptureAnswer {
             },
             (None, None) => units::count(self.packets, "packet"),
         };
-        let shown = match (&self.kept, self.shown == self.statements) {
+        let shown = match (&self.kept, self.shown == self.statements + self.others) {
             (Some(kept), _) => format!(
                 ", {} kept in {}",
                 kept.statements,
