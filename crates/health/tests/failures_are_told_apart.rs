@@ -172,9 +172,14 @@ fn told_apart(server: &TestServer) {
         sessions == 1
     });
 
+    freezes_and_goes(&mut watched, root);
+}
+
+/// A server that nobody hears, and one that is gone.
+fn freezes_and_goes(watched: &mut Watched, mut root: Session) {
     watched.send(Signal::STOP);
     for _ in 0..4 {
-        assert_eq!(watched.causes(), [Cause::Hung], "{}", server.name);
+        assert_eq!(watched.causes(), [Cause::Hung]);
     }
     watched.send(Signal::CONT);
     watched.until_causes("the server runs again", &[]);
