@@ -27,7 +27,10 @@ pub fn run() -> ExitCode {
     }
     let cli = match parse(words.clone()) {
         Ok(cli) => cli,
-        Err(error) => return show::usage(error, &words),
+        Err(error) => {
+            let is_wrong = error.use_stderr();
+            return commands::refused(show::usage(error, &words), is_wrong, &words);
+        }
     };
     if commands::writes_for_itself(&cli.verb) {
         // What a server holds is for nobody else on this host, whatever the shell's umask is.

@@ -1,6 +1,6 @@
 //! Do the units and examples in `dist/systemd` say what this command line understands?
 
-use evenkeel_cli::args::{Cli, Verb};
+use evenkeel_cli::args::{Cli, HealthVerb, Verb};
 use evenkeel_cli::settings;
 use std::ffi::OsString;
 use std::fs;
@@ -75,6 +75,21 @@ fn a_fleet_is_backed_up_as_its_list_says() {
     }
 }
 
+#[test]
+fn a_server_is_checked_as_its_unit_says() {
+    let unit = read("evenkeel-health.service");
+    let options = value(&unit, "Environment");
+    let options = options.strip_prefix("OPTIONS=").unwrap();
+    let Verb::Health(args) = parsed("evenkeel-health.service", &[("OPTIONS", options)]).verb else {
+        panic!("no health");
+    };
+    let HealthVerb::Run(args) = args.verb else {
+        panic!("no health run");
+    };
+    assert!(args.http.is_some() && args.control.is_some());
+    assert_eq!(value(&unit, "Type"), "notify");
+}
+
 /// The watchdogs are in the same control group, and are needed most when evenkeel was killed.
 #[test]
 fn whoever_kills_evenkeel_spares_its_watchdogs() {
@@ -91,6 +106,7 @@ fn units_may_do_no_more_than_they_must() {
         ("evenkeel-backup@.service", "55"),
         ("evenkeel-fleet.service", "55"),
         ("evenkeel-prewarm.service", "25"),
+        ("evenkeel-health.service", "40"),
     ] {
         let path = scratch.path().join(unit.replace('@', "@shop"));
         fs::copy(dist(unit), &path).unwrap();

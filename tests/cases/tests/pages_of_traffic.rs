@@ -160,6 +160,24 @@ fn right_now() {
 }
 
 #[test]
+fn health() {
+    let house = House::new("db1", PROGRAM);
+    house.start_mariadb();
+    let mut page = Page::open(&house, "tasks/health.md");
+    page.run("evenkeel health check");
+    page.briefly(
+        "evenkeel health run",
+        "curl -sf http://127.0.0.1:9200/primary",
+    );
+    page.code("evenkeel health run", 143);
+    page.run("evenkeel health run");
+    let elsewhere = "crates/cli/tests/health_answers_load_balancers.rs";
+    page.pass("backend mysql", elsewhere, "down #hung: ");
+    page.pass("evenkeel health drain", elsewhere, "--maintenance");
+    page.end();
+}
+
+#[test]
 fn replay() {
     let house = House::new("db1", PROGRAM);
     house.start_mariadb();

@@ -93,7 +93,12 @@ fn everything_is_where_it_is_looked_for() {
         );
     }
     // Each page that a unit names is there.
-    let units = ["evenkeel-backup@", "evenkeel-fleet", "evenkeel-prewarm"];
+    let units = [
+        "evenkeel-backup@",
+        "evenkeel-fleet",
+        "evenkeel-health",
+        "evenkeel-prewarm",
+    ];
     for unit in units {
         let text = std::fs::read_to_string(dist.join(format!("{unit}.service"))).unwrap();
         let (_, page) = text.split_once("Documentation=man:").expect(unit);
@@ -119,7 +124,7 @@ fn units_run_the_program_that_was_installed() {
             instance
         })
         .collect();
-    assert_eq!(all.len(), 5);
+    assert_eq!(all.len(), 6);
     let verified = Command::new("systemd-analyze")
         .args(["verify", "--man=no"])
         .args(&all)

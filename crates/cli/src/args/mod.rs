@@ -15,6 +15,7 @@ mod digest;
 mod dump;
 mod far_side;
 mod fleet;
+mod health;
 mod import;
 mod inspect;
 mod keys;
@@ -54,6 +55,10 @@ pub use digest::{Digest, DigestHistory, DigestRules, DigestSort, DigestSource};
 pub use dump::{Dump, DumpFormat, DumpLock};
 pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use fleet::Fleet;
+pub use health::{
+    Health, HealthCheck, HealthChecks, HealthDrain, HealthRole, HealthRules, HealthRun,
+    HealthStatus, HealthUndrain, HealthVerb,
+};
 pub use import::{Import, ImportIndexes};
 pub use inspect::{Doctor, Settings};
 pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysRemove, KeysVerb};
@@ -231,6 +236,8 @@ pub enum Verb {
     Qps(Box<Qps>),
     /// Show what many servers do right now, live on the terminal.
     Top(Box<Top>),
+    /// Say whether clients may use a server: once, or to a load balancer, without flapping.
+    Health(Box<Health>),
     /// Measure servers and storage.
     Bench(Bench),
     /// Write a server's tables to files, in parallel and point-in-time consistent.

@@ -17,6 +17,7 @@ mod far_side;
 mod fleet;
 pub mod forget;
 pub mod generations;
+mod health;
 pub mod import;
 pub mod keys;
 pub mod load;
@@ -50,9 +51,10 @@ mod watching;
 
 pub use around::Onlookers;
 
+pub(crate) use health::refused;
 pub use rounds::RoundServerPlan;
 
-use crate::args::Verb;
+use crate::args::{HealthVerb, Verb};
 use crate::show::Ui;
 use evenkeel_op::Result;
 use evenkeel_server::connect::told_by_files;
@@ -64,6 +66,7 @@ pub fn writes_a_stream(verb: &Verb) -> bool {
     match verb {
         Verb::Dump(args) => dump::is_stream(args),
         Verb::Capture(_) | Verb::Qps(_) | Verb::Top(_) => true,
+        Verb::Health(args) => matches!(args.verb, HealthVerb::Run(_)),
         _ => false,
     }
 }
@@ -132,6 +135,7 @@ pub fn run(verb: &Verb, ui: &Ui) -> Result<u8> {
         Verb::Capture(args) => capture::run(args, ui).map_err(told_by_files),
         Verb::Qps(args) => qps::run(args, ui),
         Verb::Top(args) => top::run(args, ui),
+        Verb::Health(args) => health::run(args, ui),
         Verb::Bench(args) => bench::run(args, ui),
         Verb::Dump(args) => dump::run(args, ui),
         Verb::Load(args) => load::run(args, ui),

@@ -81,6 +81,7 @@ pub(super) fn connections(
 fn connections_in(list: &List, only: &[String]) -> Result<Vec<(String, Connection)>> {
     let mut found = Vec::new();
     let mut elsewhere = Vec::new();
+    let known = KnownOptions::all();
     for (server, options) in distinct(list)? {
         if !only.is_empty() && !only.contains(&server.name) {
             continue;
@@ -88,7 +89,7 @@ fn connections_in(list: &List, only: &[String]) -> Result<Vec<(String, Connectio
         if options.contains_key("ssh") {
             elsewhere.push(server.name.as_str());
         }
-        let of_server = connection_of(&server.name, &options);
+        let of_server = connection_of(&server.name, &options, &known);
         found.push((
             server.name.clone(),
             of_server.context(|| format!("server '{}'", server.name))?,
@@ -111,19 +112,36 @@ fn connections_in(list: &List, only: &[String]) -> Result<Vec<(String, Connectio
     }
 }
 
+/// The names of options that a list may have. To find them takes long, so that a long list asks once.
+struct KnownOptions {
+    of_verbs: Vec<String>,
+    of_connections: Vec<String>,
+}
+
+impl KnownOptions {
+    fn all() -> Self {
+        Self {
+            of_verbs: VERBS.into_iter().flat_map(super::own::names_of).collect(),
+            of_connections: super::own::names_of_connections(),
+        }
+    }
+}
+
 /// Returns the connection options among those of a server.
-fn connection_of(name: &str, options: &BTreeMap<String, Value>) -> Result<Connection> {
-    let known: Vec<String> = VERBS.into_iter().flat_map(super::own::names_of).collect();
-    let of_connections = super::own::names_of_connections();
+fn connection_of(
+    name: &str,
+    options: &BTreeMap<String, Value>,
+    known: &KnownOptions,
+) -> Result<Connection> {
     let mut line: Vec<OsString> = vec!["evenkeel".into(), "settings".into()];
     for (option, value) in options {
         match option.as_str() {
             "password" => return Err(no_password()),
-            option if of_connections.iter().any(|one| one == option) => {
+            option if known.of_connections.iter().any(|one| one == option) => {
                 line.extend(spelled(option, value, name)?);
             }
             "repository" => {}
-            option if known.iter().any(|one| one == option) => {}
+            option if known.of_verbs.iter().any(|one| one == option) => {}
             option => return Err(unknown_option(option)),
         }
     }

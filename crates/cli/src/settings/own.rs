@@ -9,6 +9,7 @@ use crate::wrong_use;
 use clap::Args as _;
 use evenkeel_op::{Error, Result};
 use std::ffi::OsString;
+use std::sync::OnceLock;
 
 /// Options that say where to read options, or how to answer: not for option files.
 const ONLY_TYPED: [&str; 12] = [
@@ -26,15 +27,19 @@ const ONLY_TYPED: [&str; 12] = [
     "for",
 ];
 
-/// Returns the names of all options that `[evenkeel]` groups may hold.
+/// Returns the names of all options that `[evenkeel]` groups may hold. They are collected once: that takes as long as
+/// a command line of its own, and a list of servers asks for each.
 #[must_use]
-pub(super) fn known() -> Vec<String> {
-    let command = crate::command();
-    let names = command
-        .get_subcommands()
-        .flat_map(names)
-        .collect::<std::collections::BTreeSet<_>>();
-    names.into_iter().collect()
+pub(super) fn known() -> &'static [String] {
+    static KNOWN: OnceLock<Vec<String>> = OnceLock::new();
+    KNOWN.get_or_init(|| {
+        let command = crate::command();
+        let names = command
+            .get_subcommands()
+            .flat_map(names)
+            .collect::<std::collections::BTreeSet<_>>();
+        names.into_iter().collect()
+    })
 }
 
 /// Returns the names of all options of a verb, those too that only the command line may have.

@@ -27,7 +27,7 @@ const MEANT: &[(&[&str], &str)] = &[
         "generations",
     ),
     (
-        &["status", "ping", "test", "selftest", "health", "diagnose"],
+        &["status", "ping", "test", "selftest", "diagnose"],
         "doctor",
     ),
     (&["test", "validate", "prove"], "verify"),

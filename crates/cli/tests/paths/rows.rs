@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 30] = [
+const CONNECTING: [(&str, &str); 32] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -65,6 +65,8 @@ const CONNECTING: [(&str, &str); 30] = [
     ("check", ""),
     ("doctor", ""),
     ("dump", "--output={new}"),
+    ("health check", "--timeout=10s"),
+    ("health run", "--count=1 --interval=10s --timeout=10s"),
     ("import", "{statements}"),
     ("load", "{dump}"),
     ("lock", "-- true"),
@@ -102,7 +104,12 @@ pub(crate) fn connections() -> Vec<Row> {
         rows.extend(CONNECTION.map(|(option, there, more)| Row {
             of: format!("{verb} {option}"),
             there: there.to_owned(),
-            code: 14,
+            // Of a plugin for Nagios, and of servers that are down.
+            code: match verb {
+                "health check" => 2,
+                "health run" => 4,
+                _ => 14,
+            },
             reported: "nobody is let in here".to_owned(),
             line: format!("{verb} {option}={{}} {more} {words}"),
         }));
@@ -222,6 +229,15 @@ fleet file | fleet.toml | 0 | "exit_code": 0 | fleet {} -- generations
 forget --metrics | - | 0 | "last" | forget {repository} --keep-last=1 --execute --metrics={}
 forget repository | repository | 0 | "last" | forget {} --keep-last=1 --execute
 generations repository | repository | 0 | "generation": 1 | generations {}
+health check --datadir | datadir | 2 | nobody is let in | health check --no-defaults --socket={socket} --timeout=10s --min-disk=1 --datadir={}
+health drain --control | - | 13 | no answer from | health drain db1 --control={}
+health run --action | no-program | 4 | nobody is let in | health run --no-defaults --socket={socket} --count=1 --interval=10s --timeout=10s --action={}
+health run --control | - | 4 | nobody is let in | health run --no-defaults --socket={socket} --count=1 --interval=10s --timeout=10s --control={}
+health run --datadir | datadir | 4 | nobody is let in | health run --no-defaults --socket={socket} --count=1 --interval=10s --timeout=10s --min-disk=1 --datadir={}
+health run --fleet | watched.toml | 4 | nobody is let in | health run --fleet={} --count=1 --interval=10s --timeout=10s
+health run --state-directory | - | 4 | nobody is let in | health run --no-defaults --socket={socket} --count=1 --interval=10s --timeout=10s --state-directory={}
+health status --control | - | 13 | no answer from | health status --control={}
+health undrain --control | - | 13 | no answer from | health undrain db1 --control={}
 import file | statements | 14 | nobody is let in | import --no-defaults --socket={socket} {}
 keys add repository | encrypted | 0 | "executed": true | keys add {} --identity={key} --recipient={other-recipient}
 keys generate --output | - | 0 | "file": "PATH" | keys generate --output={}

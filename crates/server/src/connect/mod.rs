@@ -69,14 +69,28 @@ impl Session {
         let (conn, encrypted) = receiver
             .recv_timeout(options.connect_timeout)
             .map_err(|_| attempt::timed_out(options, &place))??;
-        let id = u64::from(conn.connection_id());
-        Ok(Self {
+        Ok(Self::of(conn, encrypted, place))
+    }
+
+    /// Connects and logs in, in this thread, for callers that have a thread to lose: only the TCP connection is
+    /// given up after the options' time. What listens and says nothing is waited for as long as it is there. In
+    /// exchange, no attempt is ever left behind.
+    ///
+    /// Errors: those of [`Session::open`].
+    pub fn open_in_this_thread(options: &ConnectOptions) -> Result<Self> {
+        let place = attempt::place(options);
+        let (conn, encrypted) = attempt::attempt(options, &place)?;
+        Ok(Self::of(conn, encrypted, place))
+    }
+
+    fn of(conn: Conn, encrypted: bool, place: String) -> Self {
+        Self {
+            id: u64::from(conn.connection_id()),
             conn,
             limit: None,
-            id,
             place,
             encrypted,
-        })
+        }
     }
 
     /// Returns the server's id of this connection.

@@ -91,20 +91,7 @@ impl Replication {
     /// Not to be asked under a lock that stops commits: some MySQL versions hold the status back
     /// while an applier waits for such a lock.
     pub fn read(session: &mut Session, abilities: &Abilities) -> Result<Self> {
-        let statement = if abilities.show_all_replicas_status {
-            "SHOW ALL SLAVES STATUS"
-        } else if abilities.show_replica_status {
-            "SHOW REPLICA STATUS"
-        } else {
-            "SHOW SLAVE STATUS"
-        };
-        let rows = session.rows(statement)?;
-        let channels: Vec<Channel> = rows
-            .iter()
-            .map(|row| channel(&Status(row)))
-            // Group replication drives its own channels: they are not to be stopped by hand.
-            .filter(|channel| !channel.name.starts_with("group_replication_"))
-            .collect();
+        let channels = Channel::all(session, abilities)?;
         if channels.is_empty() {
             return Ok(Self {
                 channels,
@@ -119,6 +106,25 @@ impl Replication {
             temporary_tables: temporary_tables(session)?,
             workers: workers(session)?,
         })
+    }
+}
+
+impl Channel {
+    /// Asks the server for its sources, with one statement. Errors and a warning: those of [`Replication::read`].
+    pub fn all(session: &mut Session, abilities: &Abilities) -> Result<Vec<Self>> {
+        let statement = if abilities.show_all_replicas_status {
+            "SHOW ALL SLAVES STATUS"
+        } else if abilities.show_replica_status {
+            "SHOW REPLICA STATUS"
+        } else {
+            "SHOW SLAVE STATUS"
+        };
+        let rows = session.rows(statement)?;
+        let channels = rows.iter().map(|row| channel(&Status(row)));
+        // Group replication drives its own channels: they are not to be stopped by hand.
+        Ok(channels
+            .filter(|channel| !channel.name.starts_with("group_replication_"))
+            .collect())
     }
 }
 

@@ -1,0 +1,160 @@
+//! A program of the operator's that is run when a server's state changes: without a shell, for a limited time, and
+//! not as root unless that was asked for. One that fails is run again.
+
+use crate::board::Shown;
+use crate::machine::HealthState;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::{Duration, Instant};
+
+/// How often a program is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// From a failure to the next try.
+const RETRY: Duration = Duration::from_secs(5);
+/// What programs find their own programs by.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What is run.
+#[derive(Debug, Clone)]
+pub struct Action {
+    /// The program, without arguments.
+    pub program: PathBuf,
+    /// User and group that it runs as; `None` for our own.
+    pub account: Option<(u32, u32)>,
+    /// After this, it and all that it started are killed.
+    pub timeout: Duration,
+}
+
+/// Runs it, for each server one at a time.
+#[derive(Debug)]
+pub struct Actor {
+    action: Action,
+    seats: Vec<ActorSeat>,
+}
+
+/// What has been done for a server.
+#[derive(Debug, Default)]
+struct ActorSeat {
+    done: Option<HealthState>,
+    running: Option<(HealthState, Receiver<Result<(), String>>)>,
+    retry: Option<Instant>,
+}
+
+impl Actor {
+    /// Makes it for so many servers.
+    #[must_use]
+    pub fn new(action: Action, servers: usize) -> Self {
+        let seats = std::iter::repeat_with(ActorSeat::default);
+        Self {
+            action,
+            seats: seats.take(servers).collect(),
+        }
+    }
+
+    /// Runs the program if the server is not what it was run for last. Returns what failed.
+    pub fn step(
+        &mut self,
+        server: usize,
+        shown: impl FnOnce() -> Shown,
+        state: HealthState,
+    ) -> Option<String> {
+        let seat = &mut self.seats[server];
+        let mut failure = None;
+        if let Some((was, running)) = &seat.running {
+            let ended = match running.try_recv() {
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => Err("its thread is gone".to_owned()),
+                Ok(ended) => ended,
+            };
+            match ended {
+                Ok(()) => seat.done = Some(*was),
+                Err(why) => {
+                    seat.retry = Some(Instant::now() + RETRY);
+                    failure = Some(why);
+                }
+            }
+            seat.running = None;
+        }
+        let is_early = seat.retry.is_some_and(|at| Instant::now() < at);
+        if state == HealthState::Starting || seat.done == Some(state) || is_early {
+            return failure;
+        }
+        let (tell, running) = sync_channel(1);
+        let (action, shown, before) = (self.action.clone(), shown(), seat.done);
+        let thread = std::thread::Builder::new().name("action".to_owned());
+        let started = thread.spawn(move || {
+            let _ = tell.send(action.run(&shown, before));
+        });
+        match started {
+            Ok(_) => {
+                (seat.running, seat.retry) = (Some((state, running)), None);
+                failure
+            }
+            Err(error) => {
+                seat.retry = Some(Instant::now() + RETRY);
+                Some(error.to_string())
+            }
+        }
+    }
+}
+
+impl Action {
+    /// Runs it to its end. Errors: why it is not done.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong, in words.
+    pub fn run(&self, shown: &Shown, before: Option<HealthState>) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        let cause = shown.reasons.first().map(|reason| reason.cause.word());
+        // No variable holds such a byte.
+        let reason = shown.why().replace('\0', " ");
+        command
+            .env_clear()
+            .env("PATH", PATH)
+            .env("EVENKEEL_SERVER", &shown.server)
+            .env("EVENKEEL_STATE", shown.state.word())
+            .env("EVENKEEL_BEFORE", before.map_or("", HealthState::word))
+            .env("EVENKEEL_CAUSE", cause.unwrap_or_default())
+            .env("EVENKEEL_REASON", reason)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .process_group(0);
+        if let Some((user, group)) = self.account {
+            // Groups of ours are given up with it.
+            command.uid(user).gid(group);
+        }
+        let shown = self.program.display();
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("failed to start {shown}: {error}"))?;
+        match self.wait(&mut child) {
+            Ok(Some(status)) if status.success() => Ok(()),
+            Ok(Some(status)) => Err(format!("{shown}: {status}")),
+            Ok(None) => Err(format!(
+                "{shown} was killed: it had not ended within {}",
+                evenkeel_op::units::duration(self.timeout)
+            )),
+            Err(error) => Err(format!("failed to wait for {shown}: {error}")),
+        }
+    }
+
+    /// Waits for its end. `None` if it had to be killed.
+    fn wait(&self, child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+        let until = Instant::now() + self.timeout;
+        while Instant::now() < until {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Some(status));
+            }
+            std::thread::sleep(LOOK);
+        }
+        // Not reaped yet: the number is its own.
+        let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+        child.wait()?;
+        Ok(None)
+    }
+}

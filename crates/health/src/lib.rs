@@ -1,0 +1,15 @@
+//! One yes or no for a load balancer, without flapping: servers are probed (`probe`), many at a time (`watch`), what
+//! that means for clients is decided (`machine`) and kept (`board`, `keep`), load balancers are answered (`serve`),
+//! and people are obeyed (`control`). The loop is in `daemon`.
+
+pub mod action;
+pub mod board;
+pub mod control;
+pub mod daemon;
+pub mod keep;
+pub mod machine;
+pub mod notify;
+pub mod probe;
+pub mod reason;
+pub mod serve;
+pub mod watch;

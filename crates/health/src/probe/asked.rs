@@ -1,0 +1,353 @@
+//! What is asked of a server, step by step, the simplest first: where the answers end says what is wrong.
+
+use super::failure::reason_at;
+use super::{Checks, Expected, Observed};
+use crate::reason::{Cause, Reason};
+use evenkeel_op::{Error, ErrorKind, Result, units};
+use evenkeel_server::abilities::Abilities;
+use evenkeel_server::connect::{Row, RowLimit, Session};
+use evenkeel_server::replication::{Channel, ThreadState};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// No answer to a check is longer; the operator's statement may return as much.
+const MOST: RowLimit = RowLimit {
+    rows: 10_000,
+    bytes: 4 << 20,
+};
+const SIMPLE: &str = "SELECT @@GLOBAL.read_only, @@GLOBAL.max_connections";
+const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Threads_running', \
+                      'wsrep_ready', 'wsrep_local_state', 'wsrep_local_state_comment', 'wsrep_cluster_status')";
+
+/// What is being waited for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing.
+    #[default]
+    None,
+    /// A filesystem.
+    Disk,
+    /// Connection and login.
+    Login,
+    /// The end of a session that did not answer.
+    Kill,
+    /// The simplest statement.
+    Simple,
+    /// What this server can do; asked once in a session.
+    Abilities,
+    /// Counters.
+    Counters,
+    /// Its replication.
+    Sources,
+    /// A table.
+    Table(String),
+    /// The operator's statement.
+    Query,
+}
+
+impl Step {
+    /// Says what is not answered.
+    fn name(&self, checks: &Checks) -> String {
+        match self {
+            Self::None | Self::Login => "the login".to_owned(),
+            Self::Disk => "a question about free space".to_owned(),
+            Self::Kill => "KILL".to_owned(),
+            Self::Simple => SIMPLE.to_owned(),
+            Self::Abilities => "the first statements of a session".to_owned(),
+            Self::Counters => "SHOW GLOBAL STATUS".to_owned(),
+            Self::Sources => "the statement for the state of replication".to_owned(),
+            Self::Table(statement) => statement.clone(),
+            Self::Query => checks.query.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Returns why a server is not up that does not get past this.
+    pub(super) fn unanswered(&self, waited: std::time::Duration, checks: &Checks) -> Reason {
+        let cause = match self {
+            Self::None | Self::Login | Self::Kill | Self::Simple => Cause::Hung,
+            Self::Disk => Cause::Disk,
+            _ => Cause::Stuck,
+        };
+        let waited = units::duration(waited);
+        let mut text = format!("no answer to {} for {waited}", self.name(checks));
+        if cause == Cause::Stuck {
+            text.push_str(", while simpler statements are answered");
+        }
+        Reason::new(cause, text)
+    }
+}
+
+/// The step that one thread works on, for others to see.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Steps(Arc<Mutex<Step>>);
+
+impl Steps {
+    pub(super) fn now(&self, step: Step) -> Step {
+        self.0
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .clone_from(&step);
+        step
+    }
+
+    pub(crate) fn get(&self) -> Step {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+}
+
+/// One session, and what is known about its server.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) session: Session,
+    abilities: Option<Abilities>,
+    datadir: Option<PathBuf>,
+}
+
+impl Asked {
+    /// Takes a new session.
+    pub(super) fn new(mut session: Session) -> Self {
+        session.limit_rows(MOST);
+        Self {
+            session,
+            abilities: None,
+            datadir: None,
+        }
+    }
+
+    /// Looks at everything. What is wrong is in `seen`.
+    ///
+    /// Errors: the connection is lost.
+    pub(super) fn look(
+        &mut self,
+        checks: &Checks,
+        steps: &Steps,
+        seen: &mut Observed,
+    ) -> Result<()> {
+        let step = steps.now(Step::Simple);
+        self.check(&step, seen, |asked, seen| asked.role(checks, seen))?;
+        let step = steps.now(Step::Counters);
+        self.check(&step, seen, |asked, seen| asked.counters(checks, seen))?;
+        if checks.disk_min.is_some() && checks.datadir.is_none() {
+            let step = steps.now(Step::Disk);
+            self.check(&step, seen, |asked, seen| asked.disk(checks, seen))?;
+        }
+        if checks.wants_replication() {
+            let step = steps.now(Step::Abilities);
+            self.check(&step, seen, |asked, _| asked.find_abilities())?;
+            let step = steps.now(Step::Sources);
+            self.check(&step, seen, |asked, seen| asked.sources(checks, seen))?;
+        }
+        for table in &checks.tables {
+            let statement = table.statement();
+            let step = steps.now(Step::Table(statement.clone()));
+            self.check(&step, seen, |asked, _| {
+                asked.session.rows(&statement).map(drop)
+            })?;
+        }
+        if let Some(query) = &checks.query {
+            let step = steps.now(Step::Query);
+            self.check(&step, seen, |asked, _| asked.session.run(query))?;
+        }
+        Ok(())
+    }
+
+    /// Does one of it. An error is a reason, unless the connection is lost.
+    fn check(
+        &mut self,
+        step: &Step,
+        seen: &mut Observed,
+        look: impl FnOnce(&mut Self, &mut Observed) -> Result<()>,
+    ) -> Result<()> {
+        match look(self, seen) {
+            Err(error) if error.kind() == ErrorKind::Unreachable => Err(error),
+            Err(error) => {
+                let reason = reason_at(step, &error);
+                if reason.cause == Cause::Login {
+                    seen.unknown.push(reason.clone());
+                }
+                seen.reasons.push(reason);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn role(&mut self, checks: &Checks, seen: &mut Observed) -> Result<()> {
+        let row = self.session.one(SIMPLE)?;
+        let value = |at| row.as_ref().and_then(|row: &Row| row.at(at));
+        let is_read_only = value(0).map(|text| !matches!(text, "0" | "OFF"));
+        seen.is_writable = is_read_only.map(|is| !is);
+        seen.connections_max = value(1).and_then(|text| text.parse().ok());
+        let wrong = match (checks.expected, seen.is_writable) {
+            (Expected::Writable, Some(false)) => "it is read-only, and should be writable",
+            (Expected::ReadOnly, Some(true)) => "it is writable, and should be read-only",
+            (Expected::Writable | Expected::ReadOnly, None) => {
+                return Err(Error::refused("the server does not say if it is read-only"));
+            }
+            _ => return Ok(()),
+        };
+        seen.reasons.push(Reason::new(Cause::Role, wrong));
+        Ok(())
+    }
+
+    fn counters(&mut self, checks: &Checks, seen: &mut Observed) -> Result<()> {
+        let rows = self.session.rows(STATUS)?;
+        let value = |name: &str| {
+            let found = rows
+                .iter()
+                .find(|row| row.at(0).is_some_and(|it| it.eq_ignore_ascii_case(name)));
+            found.and_then(|row| row.at(1))
+        };
+        let number = |name: &str| value(name).and_then(|text| text.parse::<u64>().ok());
+        seen.connections = number("Threads_connected");
+        seen.running = number("Threads_running");
+        match (seen.connections, seen.connections_max) {
+            (Some(used), Some(most)) => {
+                // Ours is one that clients do not have, but it is counted.
+                let free = most.saturating_sub(used);
+                if free < checks.connections_min {
+                    let text = format!("{free} of {most} connections are free");
+                    seen.reasons.push(Reason::new(Cause::Connections, text));
+                }
+            }
+            _ if checks.connections_min > 0 => {
+                return Err(Error::refused(
+                    "the server does not say how many connections it has",
+                ));
+            }
+            _ => {}
+        }
+        if checks.galera {
+            galera(value, seen);
+        }
+        Ok(())
+    }
+
+    fn disk(&mut self, checks: &Checks, seen: &mut Observed) -> Result<()> {
+        if self.datadir.is_none() {
+            let path = self.session.value("SELECT @@GLOBAL.datadir")?;
+            self.datadir = path.map(PathBuf::from);
+        }
+        let datadir = self.datadir.as_ref();
+        let datadir = datadir.ok_or_else(|| Error::failed("the server has no data directory"))?;
+        free_space(datadir, checks, seen)
+    }
+
+    fn find_abilities(&mut self) -> Result<()> {
+        if self.abilities.is_none() {
+            self.abilities = Some(Abilities::probe(&mut self.session)?);
+        }
+        Ok(())
+    }
+
+    fn sources(&mut self, checks: &Checks, seen: &mut Observed) -> Result<()> {
+        let Some(abilities) = &self.abilities else {
+            // Why is known already.
+            return Ok(());
+        };
+        let channels = Channel::all(&mut self.session, abilities)?;
+        replication(&channels, checks, seen);
+        Ok(())
+    }
+}
+
+/// Looks at free space below a directory.
+pub(super) fn free_space(
+    datadir: &std::path::Path,
+    checks: &Checks,
+    seen: &mut Observed,
+) -> Result<()> {
+    let found = rustix::fs::statvfs(datadir).map_err(|error| {
+        let shown = datadir.display();
+        Error::failed(format!("failed to ask for free space below {shown}"))
+            .because(std::io::Error::from(error))
+    })?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    seen.disk_free = Some(free);
+    if let Some(least) = checks.disk_min
+        && free < least
+    {
+        let text = format!(
+            "{} are free below {}, less than {}",
+            units::bytes(free),
+            datadir.display(),
+            units::bytes(least)
+        );
+        seen.reasons.push(Reason::new(Cause::Disk, text));
+    }
+    Ok(())
+}
+
+fn galera<'a>(value: impl Fn(&str) -> Option<&'a str>, seen: &mut Observed) {
+    let is =
+        |name: &str, wanted: &str| value(name).is_some_and(|it| it.eq_ignore_ascii_case(wanted));
+    let text = if value("wsrep_ready").is_none() {
+        "the server is in no Galera cluster".to_owned()
+    } else if !is("wsrep_cluster_status", "Primary") {
+        let status = value("wsrep_cluster_status").unwrap_or("unknown");
+        format!("the node is not in the primary component (wsrep_cluster_status {status})")
+    } else if !is("wsrep_local_state", "4") {
+        let state = value("wsrep_local_state_comment").unwrap_or("unknown");
+        format!("the node is not synced (wsrep_local_state_comment {state})")
+    } else if !is("wsrep_ready", "ON") {
+        "the node accepts no statements (wsrep_ready OFF)".to_owned()
+    } else {
+        return;
+    };
+    seen.reasons.push(Reason::new(Cause::Galera, text));
+}
+
+/// What is missing is never taken for well.
+fn replication(channels: &[Channel], checks: &Checks, seen: &mut Observed) {
+    let runs = |thread| thread == ThreadState::Running;
+    let stopped: Vec<&Channel> = channels
+        .iter()
+        .filter(|channel| !runs(channel.receiver) || !runs(channel.applier))
+        .collect();
+    seen.replicates = Some(!channels.is_empty() && stopped.is_empty());
+    let lags: Option<Vec<u64>> = channels.iter().map(|channel| channel.lag_s).collect();
+    seen.lag_s = lags.and_then(|lags| lags.into_iter().max());
+    if channels.is_empty() {
+        // A writable server that has no source is its own.
+        if checks.replicates || seen.is_writable != Some(true) {
+            let text = "the server replicates from no source";
+            seen.reasons.push(Reason::new(Cause::Replication, text));
+        }
+        return;
+    }
+    for channel in stopped {
+        let error = channel.receiver_error.as_ref();
+        let why = error.or(channel.applier_error.as_ref());
+        let why = why.map_or(String::new(), |(number, text)| {
+            format!(": error {number}, {text}")
+        });
+        let text = format!(
+            "replication from {} does not run (IO thread {}, SQL thread {}){why}",
+            channel.host,
+            word(channel.receiver),
+            word(channel.applier)
+        );
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        seen.reasons.push(Reason::new(Cause::Replication, text));
+    }
+    if let Some(most) = checks.lag_max {
+        let text = match seen.lag_s {
+            Some(lag) if lag <= most.as_secs() => return,
+            Some(lag) => format!(
+                "replication is {lag} s behind, more than {} s",
+                most.as_secs()
+            ),
+            None => "the server does not know how far its replication is behind".to_owned(),
+        };
+        seen.reasons.push(Reason::new(Cause::Lag, text));
+    }
+}
+
+fn word(thread: ThreadState) -> &'static str {
+    match thread {
+        ThreadState::Running => "running",
+        ThreadState::Connecting => "connecting",
+        ThreadState::Stopped => "stopped",
+        ThreadState::Unknown => "unknown",
+    }
+}

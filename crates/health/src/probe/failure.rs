@@ -1,0 +1,89 @@
+//! What an error says about the server.
+
+use super::asked::Step;
+use crate::reason::{Cause, Reason};
+use evenkeel_op::{Error, ErrorKind};
+use evenkeel_server::connect::ServerNumber;
+
+/// Too many connections, of all or of the account.
+const NO_CONNECTION_FREE: [u16; 3] = [1040, 1203, 1226];
+/// The disk is full; a temporary file, a table or a file could not be written for that reason.
+const DISK_FULL: [u16; 2] = [1021, 1114];
+const DISK_FULL_WORDS: [&str; 3] = ["Errcode: 28 ", "errno: 28 ", "No space left on device"];
+
+/// Returns why a server that answered with an error, or not at all, is not up. `step` is what was asked.
+pub(super) fn reason_at(step: &Step, error: &Error) -> Reason {
+    let text = in_short(error);
+    let cause = match ServerNumber::of(error) {
+        Some(number) if NO_CONNECTION_FREE.contains(&number) => Cause::Connections,
+        Some(number) if DISK_FULL.contains(&number) => Cause::Disk,
+        _ if DISK_FULL_WORDS.iter().any(|words| text.contains(words)) => Cause::Disk,
+        _ if error.kind() == ErrorKind::Unreachable => Cause::Refused,
+        _ => match step {
+            Step::Table(_) => Cause::Unreadable,
+            Step::Query => Cause::Query,
+            Step::Disk => Cause::Disk,
+            _ => Cause::Login,
+        },
+    };
+    Reason::new(cause, text)
+}
+
+/// Returns why a server that cannot be logged into is not up.
+#[must_use]
+pub fn reason_of(error: &Error) -> Reason {
+    reason_at(&Step::Login, error)
+}
+
+/// On one line, and without the statement: that is known.
+fn in_short(error: &Error) -> String {
+    let text = error.chain();
+    let text = text.split(", in: ").next().unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(step: &Step, kind: ErrorKind, number: u16, text: &str) -> Cause {
+        let error = Error::new(kind, text);
+        let error = match number {
+            0 => error,
+            number => error.stating(ServerNumber(number)),
+        };
+        reason_at(step, &error).cause
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_apart() {
+        use ErrorKind::{Failed, Refused, Unreachable};
+        let table = Step::Table("SELECT".to_owned());
+        for (step, kind, number, text, expected) in [
+            (
+                &Step::Login,
+                Unreachable,
+                0,
+                "no server at /s",
+                Cause::Refused,
+            ),
+            (&Step::Login, Refused, 1040, "Too many", Cause::Connections),
+            (&Step::Login, Refused, 1226, "max_user", Cause::Connections),
+            (&Step::Login, Refused, 1045, "denied", Cause::Login),
+            (&Step::Sources, Refused, 1227, "denied", Cause::Login),
+            (&table, Failed, 1194, "crashed", Cause::Unreadable),
+            (&table, Failed, 3, "(Errcode: 28 \"No\")", Cause::Disk),
+            (&Step::Query, Failed, 1114, "is full", Cause::Disk),
+            (&Step::Query, Failed, 1064, "syntax", Cause::Query),
+            (&Step::Query, Unreachable, 2013, "lost", Cause::Refused),
+        ] {
+            assert_eq!(cause(step, kind, number, text), expected, "{step:?} {text}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_one_line() {
+        let error = Error::failed("a\nb\tc, in: SELECT 1");
+        assert_eq!(reason_of(&error).text, "a b c");
+    }
+}

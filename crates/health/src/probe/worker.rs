@@ -1,0 +1,201 @@
+//! A thread that asks one server, on a connection that is kept. Nothing in it has a deadline: whoever gave the
+//! order has, and sees by its step where it is.
+
+use super::asked::{Asked, Step, Steps, free_space};
+use super::failure::reason_at;
+use super::{Checks, Observed};
+use crate::reason::Reason;
+use evenkeel_op::{Context, ErrorKind, Result};
+use evenkeel_server::connect::Session;
+use evenkeel_server::options::ConnectOptions;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Of a worker: the driver's buffers are on the heap.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What a worker says: which server, which of its workers, and what it found.
+pub(crate) struct Reported {
+    pub(crate) server: usize,
+    pub(crate) serial: u64,
+    pub(crate) observed: Observed,
+}
+
+/// A thread that asks one server.
+pub(crate) struct Worker {
+    pub(crate) serial: u64,
+    checks: Arc<Checks>,
+    /// A session to be ended first, that does not answer.
+    orders: Option<SyncSender<Option<u64>>>,
+    thread: Option<JoinHandle<()>>,
+    steps: Steps,
+    connection: Arc<AtomicU64>,
+    /// Since when it has been at work.
+    busy: Option<Instant>,
+}
+
+impl Worker {
+    /// Starts a thread.
+    ///
+    /// Errors: `Failed` where the system gives no threads.
+    pub(crate) fn start(
+        (server, serial): (usize, u64),
+        options: ConnectOptions,
+        checks: Arc<Checks>,
+        tell: Sender<Reported>,
+    ) -> Result<Self> {
+        let (orders, ordered) = sync_channel::<Option<u64>>(1);
+        let steps = Steps::default();
+        let connection = Arc::new(AtomicU64::new(0));
+        let mut work = Work {
+            options,
+            checks: checks.clone(),
+            steps: steps.clone(),
+            connection: connection.clone(),
+            asked: None,
+        };
+        let thread = std::thread::Builder::new()
+            .name("probe".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                for kill in ordered {
+                    let observed = work.probe(kill);
+                    let report = Reported {
+                        server,
+                        serial,
+                        observed,
+                    };
+                    if tell.send(report).is_err() {
+                        return;
+                    }
+                }
+            })
+            .context(|| "failed to start a thread for a server")?;
+        Ok(Self {
+            serial,
+            checks,
+            orders: Some(orders),
+            thread: Some(thread),
+            steps,
+            connection,
+            busy: None,
+        })
+    }
+
+    /// Has it ask, once it is idle. A session that does not answer is ended first.
+    pub(crate) fn order(&mut self, kill: Option<u64>, now: Instant) {
+        let orders = self.orders.as_ref();
+        if self.busy.is_none() && orders.is_some_and(|to| to.try_send(kill).is_ok()) {
+            self.busy = Some(now);
+        }
+    }
+
+    /// Notes that it has reported.
+    pub(crate) fn ended(&mut self) {
+        self.busy = None;
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.is_some()
+    }
+
+    /// Returns why the server is not up, if it was asked and has not answered.
+    pub(crate) fn unanswered(&self, now: Instant) -> Option<Reason> {
+        let waited = now.saturating_duration_since(self.busy?);
+        Some(self.steps.get().unanswered(waited, &self.checks))
+    }
+
+    /// Returns the server's number of its session, if it has one.
+    pub(crate) fn session(&self) -> Option<u64> {
+        Some(self.connection.load(Ordering::Relaxed)).filter(|id| *id != 0)
+    }
+
+    /// Ends it: at once if it is idle, and otherwise as soon as the server answers or hangs up.
+    pub(crate) fn retire(mut self) {
+        self.orders = None;
+        if let (None, Some(thread)) = (self.busy, self.thread.take()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Work {
+    options: ConnectOptions,
+    checks: Arc<Checks>,
+    steps: Steps,
+    connection: Arc<AtomicU64>,
+    asked: Option<Asked>,
+}
+
+impl Work {
+    fn probe(&mut self, kill: Option<u64>) -> Observed {
+        let began = Instant::now();
+        let mut seen = Observed::default();
+        if let Some(datadir) = &self.checks.datadir {
+            let step = self.steps.now(Step::Disk);
+            if let Err(error) = free_space(datadir, &self.checks, &mut seen) {
+                seen.reasons.push(reason_at(&step, &error));
+            }
+        }
+        let was_connected = self.asked.is_some();
+        let of_disk = seen.clone();
+        let mut outcome = self.ask(kill, &mut seen);
+        // A connection that was lost since the last time says nothing about the server: a new one does.
+        let is_lost = |ended: &Result<()>| {
+            ended
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::Unreachable)
+        };
+        if was_connected && is_lost(&outcome) {
+            self.hang_up();
+            seen = of_disk;
+            outcome = self.ask(None, &mut seen);
+        }
+        if let Err(error) = outcome {
+            let reason = reason_at(&self.steps.get(), &error);
+            seen.reasons.push(reason);
+            self.hang_up();
+        }
+        self.steps.now(Step::None);
+        seen.took = began.elapsed();
+        seen
+    }
+
+    fn ask(&mut self, kill: Option<u64>, seen: &mut Observed) -> Result<()> {
+        let asked = match &mut self.asked {
+            Some(asked) => asked,
+            None => {
+                self.steps.now(Step::Login);
+                let session = Session::open_in_this_thread(&self.options)?;
+                self.connection.store(session.id(), Ordering::Relaxed);
+                self.asked.insert(Asked::new(session))
+            }
+        };
+        if let Some(id) = kill {
+            self.steps.now(Step::Kill);
+            // It may have ended meanwhile. If it cannot be ended, it stays the only one besides this.
+            match asked.session.run(&format!("KILL {id}")) {
+                Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
+                _ => {}
+            }
+        }
+        asked.look(&self.checks, &self.steps, seen)
+    }
+
+    fn hang_up(&mut self) {
+        self.asked = None;
+        self.connection.store(0, Ordering::Relaxed);
+    }
+}
+
+/// How long a TCP connection may take: what takes longer never reached the server.
+pub(super) const CONNECT_MAX: Duration = Duration::from_secs(10);
+
+/// Returns options whose attempts end by themselves where no server was reached.
+pub(crate) fn bounded(mut options: ConnectOptions) -> ConnectOptions {
+    options.connect_timeout = options.connect_timeout.min(CONNECT_MAX);
+    options
+}

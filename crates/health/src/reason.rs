@@ -1,0 +1,131 @@
+//! Why a server is not up.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What is wrong, in one word. The words are a contract: of JSON, of HAProxy's log, of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// Not probed often enough yet.
+    Starting,
+    /// Nothing listens there, or what listens hangs up.
+    Refused,
+    /// No answer in time, not even to a login or to the simplest statement: a frozen server or host.
+    Hung,
+    /// One statement is not answered in time, but a new session is.
+    Stuck,
+    /// No connection is free.
+    Connections,
+    /// The server does not accept the account or lacks what a check needs.
+    Login,
+    /// It is writable and should not be, or the other way round.
+    Role,
+    /// Replication does not run.
+    Replication,
+    /// Replication is too far behind, or nobody knows how far.
+    Lag,
+    /// Too little space is free.
+    Disk,
+    /// The node is not a synced member of the primary component.
+    Galera,
+    /// A table cannot be read.
+    Unreadable,
+    /// The operator's statement failed.
+    Query,
+    /// No probe has ended for too long: the prober is stuck.
+    Stalled,
+    /// It answers again, but failed a short while ago more than once.
+    Held,
+    /// It failed so often that only a person declares it up again.
+    Flapping,
+    /// A person takes it out of use.
+    Order,
+}
+
+impl Cause {
+    /// Every cause, for metrics.
+    pub const ALL: [Self; 17] = [
+        Self::Starting,
+        Self::Refused,
+        Self::Hung,
+        Self::Stuck,
+        Self::Connections,
+        Self::Login,
+        Self::Role,
+        Self::Replication,
+        Self::Lag,
+        Self::Disk,
+        Self::Galera,
+        Self::Unreadable,
+        Self::Query,
+        Self::Stalled,
+        Self::Held,
+        Self::Flapping,
+        Self::Order,
+    ];
+
+    /// Returns the word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Refused => "refused",
+            Self::Hung => "hung",
+            Self::Stuck => "stuck",
+            Self::Connections => "connections",
+            Self::Login => "login",
+            Self::Role => "role",
+            Self::Replication => "replication",
+            Self::Lag => "lag",
+            Self::Disk => "disk",
+            Self::Galera => "galera",
+            Self::Unreadable => "unreadable",
+            Self::Query => "query",
+            Self::Stalled => "stalled",
+            Self::Held => "held",
+            Self::Flapping => "flapping",
+            Self::Order => "order",
+        }
+    }
+}
+
+/// Why a server is not up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// In one word.
+    pub cause: Cause,
+    /// In a sentence.
+    pub text: String,
+}
+
+impl Reason {
+    /// Makes a reason.
+    pub fn new(cause: Cause, text: impl Into<String>) -> Self {
+        Self {
+            cause,
+            text: text.into(),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.cause.word(), self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_json_and_none_is_left_out() {
+        for cause in Cause::ALL {
+            let json = serde_json::to_string(&cause).unwrap();
+            assert_eq!(json, format!("\"{}\"", cause.word()));
+        }
+        let words: std::collections::BTreeSet<_> = Cause::ALL.map(Cause::word).into();
+        assert_eq!(words.len(), Cause::ALL.len());
+    }
+}

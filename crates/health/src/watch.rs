@@ -1,0 +1,217 @@
+//! Many servers asked at intervals, each by a thread of its own: one that is slow, frozen or gone delays no other.
+//!
+//! **At most two sessions.** A server has at most two threads here, each with at most one session. If the first is
+//! not answered in time, the second one logs in, ends the first one's session, and asks itself. If that is not
+//! answered either, nothing more is asked until one of them is. The one that is answered last is closed.
+
+use crate::probe::{Checks, Observed, Reported, Worker, bounded};
+use crate::reason::{Cause, Reason};
+use evenkeel_server::options::ConnectOptions;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Threads and sessions of one server.
+const WORKERS: usize = 2;
+
+/// A server to be asked.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// What it is called.
+    pub name: String,
+    /// How to reach it.
+    pub options: ConnectOptions,
+    /// What is looked at.
+    pub checks: Arc<Checks>,
+}
+
+/// How often servers are asked, and how long they may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// From one question to the next.
+    pub interval: Duration,
+    /// After this, the server has failed. Not longer than the interval.
+    pub timeout: Duration,
+}
+
+/// Servers that are being asked.
+pub struct Watch {
+    seats: Vec<Seat>,
+    timing: Timing,
+    reports: Receiver<Reported>,
+    tell: Sender<Reported>,
+}
+
+/// A server here.
+struct Seat {
+    index: usize,
+    target: Target,
+    workers: Vec<Worker>,
+    serial: u64,
+    /// When it is asked next.
+    next: Instant,
+    /// Which worker was asked, and when; `None` once that is decided.
+    asked: Option<(u64, Instant)>,
+}
+
+impl Watch {
+    /// Makes it. The first questions are spread over one interval, so that later ones are, too.
+    #[must_use]
+    pub fn new(targets: Vec<Target>, timing: Timing) -> Self {
+        let (tell, reports) = channel();
+        let now = Instant::now();
+        let count = u32::try_from(targets.len()).unwrap_or(u32::MAX).max(1);
+        let gap = timing.interval / count;
+        let seats = targets.into_iter().enumerate().map(|(index, mut target)| {
+            target.options = bounded(target.options);
+            Seat {
+                index,
+                target,
+                workers: Vec::new(),
+                serial: 0,
+                next: now + gap * u32::try_from(index).unwrap_or(u32::MAX),
+                asked: None,
+            }
+        });
+        Self {
+            seats: seats.collect(),
+            timing,
+            reports,
+            tell,
+        }
+    }
+
+    /// Asks those whose time has come, waits until something is known or `wait` has passed, and returns it: of which
+    /// server, and what.
+    pub fn next(&mut self, wait: Duration) -> Vec<(usize, Observed)> {
+        let now = Instant::now();
+        let mut known = Vec::new();
+        for seat in &mut self.seats {
+            known.extend(
+                seat.step(now, self.timing, &self.tell)
+                    .map(|observed| (seat.index, observed)),
+            );
+        }
+        let soonest = self.seats.iter().map(|seat| seat.due(self.timing)).min();
+        let wait = match (known.is_empty(), soonest) {
+            (false, _) => Duration::ZERO,
+            (true, Some(soonest)) => wait.min(soonest.saturating_duration_since(now)),
+            (true, None) => wait,
+        };
+        let mut report = self.reports.recv_timeout(wait).ok();
+        while let Some(reported) = report {
+            let index = reported.server;
+            if let Some(observed) = self.seats[index].take(reported) {
+                known.push((index, observed));
+            }
+            report = self.reports.try_recv().ok();
+        }
+        known
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        for worker in self
+            .seats
+            .iter_mut()
+            .flat_map(|seat| seat.workers.drain(..))
+        {
+            worker.retire();
+        }
+    }
+}
+
+impl Seat {
+    /// Returns when it has to be looked at again.
+    fn due(&self, timing: Timing) -> Instant {
+        match self.asked {
+            Some((_, at)) => at + timing.timeout,
+            None => self.next,
+        }
+    }
+
+    /// Asks, if it is time. Returns what is known without an answer.
+    fn step(&mut self, now: Instant, timing: Timing, tell: &Sender<Reported>) -> Option<Observed> {
+        if let Some((serial, at)) = self.asked {
+            if now < at + timing.timeout {
+                return None;
+            }
+            self.asked = None;
+            let took = now.saturating_duration_since(at);
+            let mut workers = self.workers.iter();
+            let late = workers.find(|worker| worker.serial == serial);
+            let reason = late.and_then(|worker| worker.unanswered(now));
+            return Some(Observed::failed(reason.unwrap_or_else(no_thread), took));
+        }
+        if now < self.next {
+            return None;
+        }
+        // A host that slept asks once.
+        while self.next <= now {
+            self.next += timing.interval;
+        }
+        self.ask(now, tell)
+    }
+
+    fn ask(&mut self, now: Instant, tell: &Sender<Reported>) -> Option<Observed> {
+        let kill = self.workers.first().and_then(Worker::session);
+        let idle = self.workers.iter_mut().find(|worker| !worker.is_busy());
+        if let Some(worker) = idle {
+            worker.order(None, now);
+            self.asked = Some((worker.serial, now));
+            return None;
+        }
+        if self.workers.len() < WORKERS {
+            self.serial += 1;
+            let started = Worker::start(
+                (self.index, self.serial),
+                self.target.options.clone(),
+                self.target.checks.clone(),
+                tell.clone(),
+            );
+            match started {
+                Ok(mut worker) => {
+                    worker.order(kill, now);
+                    self.asked = Some((worker.serial, now));
+                    self.workers.push(worker);
+                    return None;
+                }
+                Err(error) => {
+                    let reason = Reason::new(Cause::Stalled, error.chain());
+                    return Some(Observed::failed(reason, Duration::ZERO));
+                }
+            }
+        }
+        let mut last = self.workers.iter().rev();
+        let reason = last.find_map(|worker| worker.unanswered(now));
+        Some(Observed::failed(
+            reason.unwrap_or_else(no_thread),
+            Duration::ZERO,
+        ))
+    }
+
+    /// Takes a report. Returns what it found, if that was asked for and is in time.
+    fn take(&mut self, report: Reported) -> Option<Observed> {
+        let at = self
+            .workers
+            .iter()
+            .position(|it| it.serial == report.serial)?;
+        self.workers[at].ended();
+        if self
+            .asked
+            .is_some_and(|(serial, _)| serial == report.serial)
+        {
+            self.asked = None;
+            return Some(report.observed);
+        }
+        if self.workers.len() > 1 {
+            self.workers.remove(at).retire();
+        }
+        None
+    }
+}
+
+fn no_thread() -> Reason {
+    Reason::new(Cause::Stalled, "the thread that asks is gone")
+}

@@ -1,0 +1,271 @@
+//! Is each way in which a server fails seen within the timeout, called by its name, with at most two sessions?
+
+use evenkeel_health::probe::{Checks, Expected, Observed};
+use evenkeel_health::reason::Cause;
+use evenkeel_health::watch::{Target, Timing, Watch};
+use evenkeel_server::connect::Session;
+use evenkeel_server::launch::Running;
+use evenkeel_server::options::ConnectOptions;
+use evenkeel_testkit::servers::{TestServer, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{Scratch, until};
+use rustix::process::{Pid, Signal, kill_process};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// On a busy host even a sound server takes a while.
+const TIMING: Timing = Timing {
+    interval: Duration::from_secs(2),
+    timeout: Duration::from_secs(2),
+};
+
+/// The account of the checker: its sessions can be counted.
+const CHECKER: &str = "checker";
+
+/// A server that is being watched.
+struct Watched {
+    room: Scratch,
+    running: Option<Running>,
+    watch: Option<Watch>,
+}
+
+impl Watched {
+    fn new(server: &TestServer, options: &[&str], checks: Checks) -> Self {
+        let room = Scratch::new();
+        let running = server.start(&room.path().join("data"), options);
+        let mut session = running.session().unwrap();
+        for sql in [
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.orders (id INT PRIMARY KEY)",
+            "CREATE USER checker@localhost IDENTIFIED BY 's3same'",
+            "GRANT /*M!100502 SLAVE MONITOR, */ SELECT, PROCESS, REPLICATION CLIENT ON *.* TO checker@localhost",
+        ] {
+            session.run(sql).unwrap();
+        }
+        let mut watched = Self {
+            room,
+            running: Some(running),
+            watch: None,
+        };
+        watched.watch(checks);
+        watched
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
+    }
+
+    /// Watches it with other checks.
+    fn watch(&mut self, checks: Checks) {
+        let mut options = ConnectOptions::over_socket(self.running().socket(), CHECKER);
+        options.password = Some(evenkeel_server::options::Secret::new("s3same"));
+        let target = Target {
+            name: "shop".to_owned(),
+            options,
+            checks: Arc::new(checks),
+        };
+        self.watch = Some(Watch::new(vec![target], TIMING));
+    }
+
+    /// Returns what the next probe finds.
+    fn next(&mut self) -> Observed {
+        let watch = self.watch.as_mut().unwrap();
+        let mut found = None;
+        until("a probe ends", || {
+            found = watch.next(TIMING.interval).pop();
+            found.is_some()
+        });
+        found.unwrap().1
+    }
+
+    fn causes(&mut self) -> Vec<Cause> {
+        let found = self.next();
+        found.reasons.iter().map(|reason| reason.cause).collect()
+    }
+
+    fn until_causes(&mut self, what: &str, wanted: &[Cause]) {
+        let mut seen = Vec::new();
+        for _ in 0..20 {
+            seen = self.causes();
+            if seen == wanted {
+                return;
+            }
+        }
+        panic!("{what}: {seen:?}, not {wanted:?}");
+    }
+
+    fn send(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.running().pid()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Returns how many sessions the checker has.
+    fn sessions(&self, root: &mut Session) -> u64 {
+        let sql =
+            format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '{CHECKER}'");
+        root.value(&sql).unwrap().unwrap().parse().unwrap()
+    }
+}
+
+fn checks() -> Checks {
+    Checks {
+        connections_min: 1,
+        ..Checks::default()
+    }
+}
+
+fn told_apart(server: &TestServer) {
+    let strict = Checks {
+        expected: Expected::Writable,
+        query: Some("SELECT id FROM shop.orders".to_owned()),
+        tables: vec!["shop.orders".parse().unwrap()],
+        lag_max: Some(Duration::from_secs(5)),
+        disk_min: Some(1),
+        ..checks()
+    };
+    let mut watched = Watched::new(server, &["--max-connections=10"], strict);
+    let mut root = watched.running().session().unwrap();
+    let good = watched.next();
+    assert_eq!(good.reasons, [], "{}", server.name);
+    assert_eq!(good.is_writable, Some(true));
+    assert_eq!(good.replicates, Some(false));
+    assert_eq!(good.connections_max, Some(10));
+    assert!(good.disk_free.is_some() && good.running.is_some());
+
+    // A session that was ended is no failure of the server.
+    let id = root
+        .value("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'checker'")
+        .unwrap()
+        .unwrap();
+    root.run(&format!("KILL {id}")).unwrap();
+    assert_eq!(watched.causes(), []);
+
+    root.run("SET GLOBAL read_only = ON").unwrap();
+    // Read-only and without a source it is nobody's replica either.
+    assert_eq!(watched.causes(), [Cause::Role, Cause::Replication]);
+    root.run("SET GLOBAL read_only = OFF").unwrap();
+
+    // Every connection is taken, but the one of the checker still works.
+    let mut taken = Vec::new();
+    while let Ok(session) = watched.running().session() {
+        taken.push(session);
+    }
+    assert_eq!(watched.causes(), [Cause::Connections]);
+    drop(taken);
+    watched.until_causes("connections are free again", &[]);
+
+    root.run("RENAME TABLE shop.orders TO shop.gone").unwrap();
+    assert_eq!(watched.causes(), [Cause::Unreadable, Cause::Query]);
+    root.run("RENAME TABLE shop.gone TO shop.orders").unwrap();
+    assert_eq!(watched.causes(), []);
+
+    // A statement that waits is not a server that is dead; and what waits is not asked again and again.
+    root.run("LOCK TABLES shop.orders WRITE").unwrap();
+    for _ in 0..4 {
+        assert_eq!(watched.causes(), [Cause::Stuck], "{}", server.name);
+        assert!(watched.sessions(&mut root) <= 2, "{}", server.name);
+    }
+    root.run("UNLOCK TABLES").unwrap();
+    watched.until_causes("the table is free again", &[]);
+    let mut sessions = 2;
+    until("one session is left", || {
+        sessions = watched.sessions(&mut root);
+        sessions == 1
+    });
+
+    freezes_and_goes(&mut watched, root);
+}
+
+/// A server that nobody hears, and one that is gone.
+fn freezes_and_goes(watched: &mut Watched, mut root: Session) {
+    watched.send(Signal::STOP);
+    for _ in 0..4 {
+        assert_eq!(watched.causes(), [Cause::Hung]);
+    }
+    watched.send(Signal::CONT);
+    watched.until_causes("the server runs again", &[]);
+    assert!(watched.sessions(&mut root) <= 2);
+
+    drop(root);
+    watched.running.take().unwrap().kill();
+    watched.until_causes("the server is gone", &[Cause::Refused]);
+    assert!(watched.room.path().exists());
+}
+
+#[test]
+fn failures_of_mariadb_are_told_apart() {
+    told_apart(&mariadb_10_11());
+}
+
+#[test]
+fn failures_of_mysql_8_are_told_apart() {
+    told_apart(&mysql_8_0_15());
+}
+
+#[test]
+fn failures_of_mysql_5_7_are_told_apart() {
+    told_apart(&mysql_5_7_22());
+}
+
+#[test]
+fn what_is_not_there_is_never_taken_for_well() {
+    let mut watched = Watched::new(&mariadb_10_11(), &["--max-connections=10"], checks());
+    // Nobody lets a new session in, and none was there before.
+    let mut taken = Vec::new();
+    while let Ok(session) = watched.running().session() {
+        taken.push(session);
+    }
+    assert_eq!(watched.causes(), [Cause::Connections]);
+    drop(taken);
+    watched.until_causes("connections are free again", &[]);
+    for (checks, wanted) in [
+        (
+            Checks {
+                galera: true,
+                ..checks()
+            },
+            Cause::Galera,
+        ),
+        (
+            Checks {
+                replicates: true,
+                ..checks()
+            },
+            Cause::Replication,
+        ),
+        (
+            Checks {
+                connections_min: 100,
+                ..checks()
+            },
+            Cause::Connections,
+        ),
+        (
+            Checks {
+                disk_min: Some(u64::MAX),
+                ..checks()
+            },
+            Cause::Disk,
+        ),
+        (
+            Checks {
+                expected: Expected::ReadOnly,
+                ..checks()
+            },
+            Cause::Role,
+        ),
+    ] {
+        watched.watch(checks);
+        assert_eq!(watched.causes(), [wanted]);
+    }
+    // A check that may not be made is not one that was passed.
+    let mut root = watched.running().session().unwrap();
+    root.run("REVOKE ALL PRIVILEGES, GRANT OPTION FROM checker@localhost")
+        .unwrap();
+    watched.watch(Checks {
+        lag_max: Some(Duration::from_secs(5)),
+        ..checks()
+    });
+    let found = watched.next();
+    assert_eq!(found.reasons[0].cause, Cause::Login, "{found:?}");
+    assert_eq!(found.unknown.len(), found.reasons.len());
+}

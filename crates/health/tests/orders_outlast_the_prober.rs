@@ -1,0 +1,132 @@
+//! Are orders obeyed only from those who may give them, kept across restarts, and told apart from failures?
+
+use evenkeel_health::board::Board;
+use evenkeel_health::control::{Control, HealthRequest, ask};
+use evenkeel_health::keep::Keep;
+use evenkeel_health::machine::{HealthOrder, HealthState, Rules};
+use evenkeel_health::probe::Observed;
+use evenkeel_op::ErrorKind;
+use evenkeel_testkit::Scratch;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+const RULES: Rules = Rules {
+    fall: 1,
+    rise: 2,
+    min_down: Duration::ZERO,
+    hold: Duration::ZERO,
+    hold_max: Duration::ZERO,
+    flaps_max: 0,
+    flap_window: HOUR,
+    stale: HOUR,
+};
+
+fn board(keep: &Keep) -> Arc<Board> {
+    let mut before = keep.load().unwrap();
+    let servers =
+        ["db1", "db2"].map(|name| (name.to_owned(), before.remove(name).unwrap_or_default()));
+    Arc::new(Board::new(servers, RULES))
+}
+
+fn drain(server: &str) -> HealthRequest {
+    HealthRequest::Order {
+        server: server.to_owned(),
+        order: HealthOrder::Drain("upgrade".to_owned()),
+    }
+}
+
+fn release(server: &str) -> HealthRequest {
+    HealthRequest::Release {
+        server: server.to_owned(),
+    }
+}
+
+fn state(board: &Board, server: usize) -> HealthState {
+    board.probed(server, Observed::default());
+    board.probed(server, Observed::default());
+    board.verdict(server).state
+}
+
+#[test]
+fn an_order_is_there_after_a_restart() {
+    let room = Scratch::new();
+    let (directory, socket) = (room.join("state"), room.join("run/health.sock"));
+    let keep = Arc::new(Keep::open(&directory).unwrap());
+    let first = board(&keep);
+    let control = Control::obey(&socket, first.clone(), Some(keep.clone())).unwrap();
+    let shown = ask(&socket, &drain("db1")).unwrap();
+    assert_eq!(shown[0]["server"], "db1");
+    assert_eq!(state(&first, 0), HealthState::Draining);
+    assert_eq!(state(&first, 1), HealthState::Up);
+    // A second one would answer for the same servers.
+    let busy = Keep::open(&directory).unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::Busy);
+    let busy = Control::obey(&socket, first.clone(), None).unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::Busy);
+    // Killed: nothing was written in the end, and its socket is still there.
+    std::mem::forget(control);
+    let kept = std::fs::read_to_string(directory.join("health.json")).unwrap();
+    assert!(kept.contains("upgrade"), "{kept}");
+    let copy = room.join("again");
+    std::fs::create_dir(&copy).unwrap();
+    std::fs::write(copy.join("health.json"), kept).unwrap();
+    let keep = Arc::new(Keep::open(&copy).unwrap());
+    let second = board(&keep);
+    assert_eq!(state(&second, 0), HealthState::Draining);
+    assert_eq!(state(&second, 1), HealthState::Up);
+    let socket = room.join("run/second.sock");
+    let control = Control::obey(&socket, second.clone(), Some(keep)).unwrap();
+    ask(&socket, &release("db1")).unwrap();
+    assert_eq!(state(&second, 0), HealthState::Up);
+    let all = ask(&socket, &HealthRequest::Status).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 2);
+    drop(control);
+    assert!(!socket.exists());
+}
+
+#[test]
+fn what_cannot_be_obeyed_says_why() {
+    let room = Scratch::new();
+    let keep = Keep::open(&room.join("state")).unwrap();
+    let board = board(&keep);
+    let socket = room.join("health.sock");
+    let error = ask(&socket, &HealthRequest::Status).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+    assert!(!error.hints().is_empty());
+    let _control = Control::obey(&socket, board, None).unwrap();
+    for (request, said) in [(drain("db3"), "'db3'"), (release(""), "name one")] {
+        let error = ask(&socket, &request).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.chain().contains(said), "{}", error.chain());
+    }
+}
+
+#[test]
+fn what_another_user_put_there_is_not_used() {
+    let room = Scratch::new();
+    let open = room.join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
+    let refused = |error: evenkeel_op::Error| error.kind() == ErrorKind::Refused;
+    assert!(Keep::open(&open).is_err_and(refused));
+    let own = room.join("own");
+    let board = board(&Keep::open(&own).unwrap());
+    let obey = |path: &Path| Control::obey(path, board.clone(), None);
+    assert!(obey(&open.join("health.sock")).is_err_and(refused));
+    let file = own.join("file");
+    std::fs::write(&file, "x").unwrap();
+    assert!(obey(&file).is_err_and(refused));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
+    // A drained server must not come back because a file is not understood.
+    std::fs::write(own.join("health.json"), "{").unwrap();
+    assert!(Keep::open(&own).unwrap().load().is_err());
+    std::fs::remove_file(own.join("health.json")).unwrap();
+    symlink(&file, own.join("health.json")).unwrap();
+    assert!(Keep::open(&own).unwrap().load().is_err());
+    let mode = std::fs::metadata(room.join("own")).unwrap().permissions();
+    assert_eq!(mode.mode() & 0o777, 0o700);
+}
