@@ -2,6 +2,7 @@
 
 use evenkeel_cli::args::{Cli, HealthVerb, Verb};
 use evenkeel_cli::settings;
+use evenkeel_op::Cancel;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ fn a_fleet_is_backed_up_as_its_list_says() {
         panic!("no fleet");
     };
     args.file = dist("example.toml");
-    let members = settings::fleet(&args).unwrap();
+    let members = settings::fleet(&args, &Cancel::new()).unwrap();
     assert_eq!(members.len(), 3);
     for member in members {
         let words = [vec![OsString::from("evenkeel")], member.words].concat();
