@@ -175,12 +175,21 @@ fn told_apart(server: &TestServer) {
     freezes_and_goes(&mut watched, root);
 }
 
+/// Returns how many threads of this process have a name.
+fn threads(name: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")));
+    names.flatten().filter(|it| it.trim() == name).count()
+}
+
 /// A server that nobody hears, and one that is gone.
 fn freezes_and_goes(watched: &mut Watched, mut root: Session) {
     watched.send(Signal::STOP);
     for _ in 0..4 {
         assert_eq!(watched.causes(), [Cause::Hung]);
     }
+    // Each has a session, or waits for one: a frozen server ends none of them.
+    assert!(threads("probe") <= 2, "{} threads", threads("probe"));
     watched.send(Signal::CONT);
     watched.until_causes("the server runs again", &[]);
     assert!(watched.sessions(&mut root) <= 2);

@@ -55,16 +55,11 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
         _ => return Err(history::two_periods_and_logs()),
     };
     refuse_twice(logs)?;
-    let open = |path| TrafficFile::open(path, reading(args), ui);
     let server = args.server.as_deref();
     let server = server
         .map(|place| remembered::open(place, &asking(args), ui))
         .transpose()?;
-    let inputs = logs.iter().map(|path| open(path));
-    let inputs = inputs.collect::<Result<Vec<_>>>();
-    ui.cancel().check()?;
-    let inputs = inputs?;
-    check_parts(&inputs.iter().collect::<Vec<_>>(), ui)?;
+    let inputs = opened(args, logs, ui)?;
     let taken = logs.iter().chain(compare).chain(&args.kept.history);
     let html = args.html.as_deref();
     let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
@@ -107,6 +102,16 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
     } else {
         plans::code(&plans)
     })
+}
+
+/// Opens all logs, each a file of its own.
+fn opened(args: &args::Digest, logs: &[PathBuf], ui: &Ui) -> Result<Vec<TrafficFile>> {
+    let open = |path: &PathBuf| TrafficFile::open(path, reading(args), ui);
+    let inputs = logs.iter().map(open).collect::<Result<Vec<_>>>();
+    ui.cancel().check()?;
+    let inputs = inputs?;
+    check_parts(&inputs.iter().collect::<Vec<_>>(), ui)?;
+    Ok(inputs)
 }
 
 fn asking(args: &args::Digest) -> Asking<'_> {
