@@ -102,6 +102,35 @@ fn is_followed(server: &TestServer, log: &str, flush: &str) {
 }
 
 #[test]
+fn a_log_that_is_cut_says_so() {
+    let served = Served::new(&mariadb_10_11(), &LOGGED, "root");
+    run(&served, "SELECT 'before'");
+    let child = begin(&served, &["--log=data/general.log", "--follow", "--for=1h"]);
+    let has_begun = || {
+        let said = fs::read_to_string(served.room().join("errors")).unwrap();
+        said.contains("following")
+    };
+    evenkeel_testkit::until("it follows", has_begun);
+    run(&served, "SELECT 'first'");
+    wait_for(&served, "'first'");
+    // Longer than before at the next look: nothing but its bytes tells.
+    let log = served.room().join("data/general.log");
+    let old = fs::read(&log).unwrap();
+    let line = "2026-11-29T01:00:00.000000Z\t    99 Query\tSELECT 'fresh'\n";
+    fs::write(&log, line.repeat(2 + old.len() / line.len())).unwrap();
+    wait_for(&served, "'fresh'");
+    evenkeel_testkit::until("another one ends the last", || {
+        run(&served, "SELECT 'end'");
+        is_shown(&served, "'end'")
+    });
+    let (shown, errors) = end(&served, child);
+    let fresh = |one: &&Value| one["sql"] == "SELECT 'fresh'";
+    let count = shown.iter().filter(fresh).count();
+    assert_eq!(count, 2 + old.len() / line.len(), "{errors}");
+    assert!(errors.contains("the log was cut 1 time"), "{errors}");
+}
+
+#[test]
 fn a_slow_log_of_mariadb() {
     is_followed(&mariadb_10_11(), "slow.log", "FLUSH SLOW LOGS");
 }

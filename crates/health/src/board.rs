@@ -138,7 +138,14 @@ impl Board {
         known.counts.probes += 1;
         known.counts.failures += u64::from(!observed.reasons.is_empty());
         known.machine.probed(now, observed.reasons.clone());
-        known.observed = observed;
+        let before = std::mem::replace(&mut known.observed, observed);
+        // While single failures are borne, so is what they leave unknown.
+        if known.machine.verdict(now).state == HealthState::Up {
+            let seen = &mut known.observed;
+            seen.is_writable = seen.is_writable.or(before.is_writable);
+            seen.replicates = seen.replicates.or(before.replicates);
+            seen.lag_s = seen.lag_s.or(before.lag_s);
+        }
     }
 
     /// Takes a person's order.

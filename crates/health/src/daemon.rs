@@ -64,6 +64,8 @@ impl Daemon {
         loop {
             if let Err(stopped) = cancel.check() {
                 self.notify.stopping();
+                // How long ago failures were is known by when this was written.
+                self.keep_now(tell);
                 return Err(stopped);
             }
             let known = self.watch.next(LOOK);
@@ -127,12 +129,16 @@ impl Daemon {
         true
     }
 
-    fn changed(&self, tell: &mut dyn FnMut(Told<'_>)) {
+    fn keep_now(&self, tell: &mut dyn FnMut(Told<'_>)) {
         if let Some(keep) = &self.keep
             && let Err(error) = keep.save(&self.board)
         {
             tell(Told::NotKept(error));
         }
+    }
+
+    fn changed(&self, tell: &mut dyn FnMut(Told<'_>)) {
+        self.keep_now(tell);
         let count = self.board.len();
         let states = (0..count).map(|server| self.board.verdict(server).state);
         let up = states.filter(|state| *state == HealthState::Up).count();

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const NAME: &str = "health.json";
 const NEW: &str = ".health.json.new";
@@ -23,13 +24,15 @@ const BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct Keep {
     directory: OwnDirectory,
-    /// One writer at a time.
-    writes: Mutex<()>,
+    /// What was known of servers that are not watched now. One writer at a time.
+    others: Mutex<BTreeMap<String, Remembered>>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Document {
     schema: String,
+    /// When it was written, in milliseconds since 1970.
+    saved_ms: u64,
     servers: BTreeMap<String, Remembered>,
 }
 
@@ -53,7 +56,7 @@ impl Keep {
         })?;
         Ok(Self {
             directory,
-            writes: Mutex::new(()),
+            others: Mutex::new(BTreeMap::new()),
         })
     }
 
@@ -81,24 +84,38 @@ impl Keep {
             .context(failed)
             .map_err(|error| error.hint("to forget every drain and failure, remove the file"))?;
         match document.schema == SCHEMA {
-            true => Ok(document.servers),
+            true => {
+                let past = now_ms().saturating_sub(document.saved_ms);
+                let mut servers = document.servers;
+                for age in servers.values_mut().flat_map(|one| &mut one.flap_ages_ms) {
+                    *age = age.saturating_add(past);
+                }
+                self.others().clone_from(&servers);
+                Ok(servers)
+            }
             false => Err(Error::failed(failed())
                 .because(format!("its schema is {}", document.schema))
                 .hint("to forget every drain and failure, remove the file")),
         }
     }
 
-    /// Writes what is known now.
+    fn others(&self) -> MutexGuard<'_, BTreeMap<String, Remembered>> {
+        self.others.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Writes what is known now; of servers that are not watched, what was known before.
     ///
     /// # Errors
     ///
     /// `Failed`: then the file is as it was.
     pub fn save(&self, board: &Board) -> Result<()> {
-        let _one = self.writes.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = self.others();
         let each = (0..board.len()).map(|at| (board.name(at).to_owned(), board.remembered(at)));
+        all.extend(each);
         let document = Document {
             schema: SCHEMA.to_owned(),
-            servers: each.collect(),
+            saved_ms: now_ms(),
+            servers: all.clone(),
         };
         let shown = self.directory.path().join(NAME);
         self.replace(&document)
@@ -117,4 +134,11 @@ impl Keep {
         sys::renameat(&*self.directory, NEW, &*self.directory, NAME)?;
         File::open(self.directory.anchor())?.sync_all()
     }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }

@@ -100,7 +100,6 @@ pub struct Remembered {
     /// It was up.
     pub was_up: bool,
     /// What a person wants.
-    #[serde(flatten)]
     pub order: Option<HealthOrder>,
     /// It stays down until a person releases it.
     pub is_locked: bool,
@@ -169,7 +168,8 @@ impl Machine {
         ages.sort_unstable_by(|a, b| b.cmp(a));
         // An age beyond the beginning of this process's time is as old as that: it is remembered for longer.
         let at = |age: &u64| now.saturating_sub(Duration::from_millis(*age));
-        machine.flaps = ages.iter().map(at).collect();
+        let is_new = |age: &&u64| Duration::from_millis(**age) <= rules.flap_window;
+        machine.flaps = ages.iter().filter(is_new).map(at).collect();
         while machine.flaps.len() > FLAPS {
             machine.flaps.pop_front();
         }
@@ -178,6 +178,10 @@ impl Machine {
                 .hold_after(machine.flaps.len())
                 .saturating_sub(Duration::from_millis(*age));
             machine.held_until = now + left;
+        }
+        // What was not to be used is not about to be.
+        if machine.is_locked || machine.held_until > now {
+            machine.measured = Measured::Down;
         }
         machine
     }

@@ -1,7 +1,11 @@
 //! Why a server is not up.
 
+use evenkeel_op::obeyed::is_obeyed;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// Of a reason. It is an environment variable of the action, and part of each answer.
+const LETTERS: usize = 500;
 
 /// What is wrong, in one word. The words are a contract: of JSON, of HAProxy's log, of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -100,12 +104,15 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Makes a reason.
-    pub fn new(cause: Cause, text: impl Into<String>) -> Self {
-        Self {
-            cause,
-            text: text.into(),
+    /// Makes a reason. A server's words are its own: no letter of them drives a terminal, and there are not many.
+    pub fn new(cause: Cause, text: impl AsRef<str>) -> Self {
+        let plain = |letter| if is_obeyed(letter) { ' ' } else { letter };
+        let mut letters = text.as_ref().chars().map(plain);
+        let mut text: String = letters.by_ref().take(LETTERS).collect();
+        if letters.next().is_some() {
+            text.push('…');
         }
+        Self { cause, text }
     }
 }
 
@@ -118,6 +125,16 @@ impl fmt::Display for Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_servers_words_are_few_and_plain() {
+        let reason = Reason::new(
+            Cause::Query,
+            format!("a\u{1b}]0;b\u{9b}{}", "x".repeat(1 << 20)),
+        );
+        assert!(reason.text.starts_with("a ]0;b xxx"), "{}", reason.text);
+        assert_eq!(reason.text.chars().count(), LETTERS + 1);
+    }
 
     #[test]
     fn words_are_those_of_json_and_none_is_left_out() {

@@ -83,6 +83,13 @@ fn statuses_are_those_that_load_balancers_expect() {
     ] {
         assert_eq!(status(path), expected, "{path}");
     }
+    // One server has no name in paths, whatever it is called.
+    let only = self::board(&["primary"]);
+    up(&only, 0, &seen(false, Some(1)));
+    let of_only = ["/primary", "/replica", "/any", "/"].map(|path| answer(&only, path).status);
+    assert_eq!(of_only, [503, 200, 200, 200]);
+    let none = self::board(&["db1", "db2"]);
+    assert_eq!(answer(&none, "/").status, 503, "none of them is up");
     board.order(0, HealthOrder::Drain("upgrade".to_owned()));
     assert_eq!(status("/db1"), 404);
     board.order(0, HealthOrder::Maintenance("upgrade".to_owned()));

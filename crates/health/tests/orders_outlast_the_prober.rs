@@ -74,7 +74,11 @@ fn an_order_is_there_after_a_restart() {
     let copy = room.join("again");
     std::fs::create_dir(&copy).unwrap();
     std::fs::write(copy.join("health.json"), kept).unwrap();
+    // While only the other one is watched, the order is not forgotten.
     let keep = Arc::new(Keep::open(&copy).unwrap());
+    let before = keep.load().unwrap().remove("db2").unwrap();
+    let other = Board::new([("db2".to_owned(), before)], RULES);
+    keep.save(&other).unwrap();
     let second = board(&keep);
     assert_eq!(state(&second, 0), HealthState::Draining);
     assert_eq!(state(&second, 1), HealthState::Up);
@@ -122,8 +126,11 @@ fn what_another_user_put_there_is_not_used() {
     assert!(obey(&file).is_err_and(refused));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
     // A drained server must not come back because a file is not understood.
-    std::fs::write(own.join("health.json"), "{").unwrap();
-    assert!(Keep::open(&own).unwrap().load().is_err());
+    let freeze = r#"{"schema":"evenkeel/health-state/1","saved_ms":0,"servers":{"db1":{"order":{"order":"freeze"}}}}"#;
+    for text in ["{", freeze] {
+        std::fs::write(own.join("health.json"), text).unwrap();
+        assert!(Keep::open(&own).unwrap().load().is_err(), "{text}");
+    }
     std::fs::remove_file(own.join("health.json")).unwrap();
     symlink(&file, own.join("health.json")).unwrap();
     assert!(Keep::open(&own).unwrap().load().is_err());

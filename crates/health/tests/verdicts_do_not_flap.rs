@@ -159,6 +159,8 @@ fn locks_and_holds_outlast_the_prober() {
     let before = machine.remembered(seconds(6));
     assert!(before.is_locked);
     let mut again = Machine::resumed(strict, &before, seconds(1000));
+    // What closes a port for it hears of that.
+    assert_eq!(again.verdict(seconds(1000)).state, HealthState::Down);
     let seen = states(&mut again, 1001, "+++++++");
     assert!(!seen.contains(&HealthState::Up), "{seen:?}");
     let mut machine = Machine::new(rules(), Duration::ZERO);

@@ -60,8 +60,8 @@ pub struct HealthCheck {
     /// What is checked.
     #[command(flatten)]
     pub checks: HealthChecks,
-    /// From this lag on it is a warning.
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Checks")]
+    /// With --max-lag: from this lag on it is a warning.
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "max_lag", help_heading = "Checks")]
     pub warn_lag: Option<Duration>,
     /// How to reach it.
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub struct HealthChecks {
     /// What the server should be to its clients.
     #[arg(long, value_name = "ROLE", default_value = "any")]
     pub expect: HealthRole,
-    /// This statement must succeed.
+    /// This statement must succeed. It runs as it is: it must not change data.
     #[arg(long, value_name = "SQL")]
     pub query: Option<String>,
     /// This table must be readable; repeat for more.

@@ -97,7 +97,7 @@ pub(super) fn check_parts(files: &[&TrafficFile], ui: &Ui) -> Result<()> {
     }
     for (capture, (numbers, has_end)) in captures {
         let last = numbers.last().copied().unwrap_or(0);
-        let before = match last - numbers.len() as u64 {
+        let before = match last.saturating_sub(numbers.len() as u64) {
             0 => None,
             1 => Some("1 before it was not named".to_owned()),
             many => Some(format!("{many} before it were not named")),

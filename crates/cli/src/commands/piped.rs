@@ -68,11 +68,26 @@ pub(super) fn open_watched(
     if kind.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
-    if kind.is_file() {
-        return Ok(Box::new(from));
-    }
     let cancel = cancel.clone();
+    if kind.is_file() {
+        return Ok(Box::new(Ending { from, cancel }));
+    }
     Ok(Box::new(Piped { from, cancel, idle }))
+}
+
+/// A file that ends when the run should end: a line in it may have no end.
+struct Ending {
+    from: File,
+    cancel: Cancel,
+}
+
+impl Read for Ending {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.cancel.is_cancelled() {
+            true => Ok(0),
+            false => self.from.read(buffer),
+        }
+    }
 }
 
 impl Read for Piped {

@@ -33,7 +33,7 @@ pub(super) fn open(place: &str, asking: &Asking<'_>, ui: &Ui) -> Result<Performa
 
 /// Says what the server forgot before it was asked.
 pub(super) fn forgotten(coverage: &Coverage) -> Option<String> {
-    let all = coverage.statements + coverage.unseen;
+    let all = coverage.statements.saturating_add(coverage.unseen);
     (coverage.unseen > 0).then(|| {
         format!(
             "{} were forgotten before they were asked for, {:.1} % of all: give a shorter --interval, or the server a \

@@ -18,13 +18,14 @@ pub(crate) struct Said {
 }
 
 /// Values that are others each time: times, sizes of what is packed, names by chance.
-const VARY: [&str; 12] = [
+const VARY: [&str; 13] = [
     "seconds",
     "time",
     "_s",
     "_ms",
     "created",
     "saved",
+    "disk_free",
     "bytes_stored",
     "bytes_copied",
     "bytes_freed",

@@ -15,7 +15,8 @@ const MOST: RowLimit = RowLimit {
     rows: 10_000,
     bytes: 4 << 20,
 };
-const SIMPLE: &str = "SELECT @@GLOBAL.read_only, @@GLOBAL.max_connections";
+const SIMPLE: &str =
+    "SELECT @@GLOBAL.read_only, @@GLOBAL.max_connections, @@GLOBAL.innodb_read_only";
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Threads_running', \
                       'wsrep_ready', 'wsrep_local_state', 'wsrep_local_state_comment', 'wsrep_cluster_status')";
 
@@ -147,6 +148,8 @@ impl Asked {
         if let Some(query) = &checks.query {
             let step = steps.now(Step::Query);
             self.check(&step, seen, |asked, _| asked.session.run(query))?;
+            // If it began a transaction, that ends here.
+            self.check(&step, seen, |asked, _| asked.session.run("ROLLBACK"))?;
         }
         Ok(())
     }
@@ -175,7 +178,8 @@ impl Asked {
     fn role(&mut self, checks: &Checks, seen: &mut Observed) -> Result<()> {
         let row = self.session.one(SIMPLE)?;
         let value = |at| row.as_ref().and_then(|row: &Row| row.at(at));
-        let is_read_only = value(0).map(|text| !matches!(text, "0" | "OFF"));
+        let is_on = |at| value(at).map(|text| !matches!(text, "0" | "OFF"));
+        let is_read_only = is_on(0).zip(is_on(2)).map(|(all, innodb)| all || innodb);
         seen.is_writable = is_read_only.map(|is| !is);
         seen.connections_max = value(1).and_then(|text| text.parse().ok());
         let wrong = match (checks.expected, seen.is_writable) {

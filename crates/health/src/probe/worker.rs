@@ -169,7 +169,9 @@ impl Work {
             Some(asked) => asked,
             None => {
                 self.steps.now(Step::Login);
-                let session = Session::open_in_this_thread(&self.options)?;
+                let mut session = Session::open_in_this_thread(&self.options)?;
+                // Or what is read keeps a transaction open, and with it old rows and locks on tables.
+                session.run("SET SESSION autocommit = 1")?;
                 self.connection.store(session.id(), Ordering::Relaxed);
                 self.asked.insert(Asked::new(session))
             }
@@ -177,7 +179,7 @@ impl Work {
         if let Some(id) = kill {
             self.steps.now(Step::Kill);
             // It may have ended meanwhile. If it cannot be ended, it stays the only one besides this.
-            match asked.session.run(&format!("KILL {id}")) {
+            match end_own(&mut asked.session, id) {
                 Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
                 _ => {}
             }
@@ -188,6 +190,17 @@ impl Work {
     fn hang_up(&mut self) {
         self.asked = None;
         self.connection.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Ends a session of this account. A server that was restarted gives numbers again: then it is somebody else's.
+fn end_own(session: &mut Session, id: u64) -> Result<()> {
+    let own = session.value(&format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {id} AND USER = SUBSTRING_INDEX(USER(), '@', 1)"
+    ))?;
+    match own.as_deref() {
+        Some("1") => session.run(&format!("KILL {id}")),
+        _ => Ok(()),
     }
 }
 

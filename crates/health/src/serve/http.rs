@@ -96,7 +96,10 @@ pub fn answer(board: &Board, target: &str) -> HttpAnswer {
                 body: metrics::text(board),
             };
         }
-        // A server may be called as a role is; with one server, nobody names it.
+        // With one server, nobody names it: a role is a role, also if the server is called so.
+        [role] if board.len() == 1 && role_of(role).is_some() => {
+            ("", role_of(role).unwrap_or(Role::Any))
+        }
         [name] if board.find(name).is_some() => (name, Role::Any),
         [role] => match role_of(role) {
             Some(role) => ("", role),
@@ -140,10 +143,12 @@ fn lag_in(query: &str) -> Result<Option<u64>, HttpAnswer> {
     Ok(lag_max)
 }
 
+/// 200 as long as one of them is up.
 fn all(board: &Board) -> HttpAnswer {
-    let servers = (0..board.len()).map(|server| board.shown(server)).collect();
+    let servers: Vec<Shown> = (0..board.len()).map(|server| board.shown(server)).collect();
+    let is_up = servers.iter().any(|one| one.state == HealthState::Up);
     json(
-        200,
+        if is_up { 200 } else { 503 },
         &All {
             schema: "evenkeel/health/1",
             servers,

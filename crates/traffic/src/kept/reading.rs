@@ -196,7 +196,7 @@ impl KeptCapture {
                     }
                     add(coverage, &end.coverage);
                     self.end.is_cut |= end.is_cut;
-                    self.end.refused += end.refused;
+                    self.end.refused = self.end.refused.saturating_add(end.refused);
                     self.end.damage = self.end.damage.take().or(end.damage);
                 }
                 None if is_directory => self.missing.push(Missing::End(name)),
@@ -255,14 +255,18 @@ fn mixed(first: SourceKind, other: SourceKind) -> Error {
 
 /// Adds what another capture missed; statements are counted as they are read.
 fn add(coverage: &mut Coverage, other: &Coverage) {
-    coverage.unseen += other.unseen;
-    coverage.packets += other.packets;
-    coverage.packets_dropped += other.packets_dropped;
-    coverage.bytes_missing += other.bytes_missing;
-    coverage.connections_encrypted += other.connections_encrypted;
-    coverage.undecodable += other.undecodable;
-    coverage.commands_lost += other.commands_lost;
-    coverage.events_lost += other.events_lost;
+    coverage.unseen = coverage.unseen.saturating_add(other.unseen);
+    coverage.packets = coverage.packets.saturating_add(other.packets);
+    coverage.packets_dropped = coverage
+        .packets_dropped
+        .saturating_add(other.packets_dropped);
+    coverage.bytes_missing = coverage.bytes_missing.saturating_add(other.bytes_missing);
+    coverage.connections_encrypted = coverage
+        .connections_encrypted
+        .saturating_add(other.connections_encrypted);
+    coverage.undecodable = coverage.undecodable.saturating_add(other.undecodable);
+    coverage.commands_lost = coverage.commands_lost.saturating_add(other.commands_lost);
+    coverage.events_lost = coverage.events_lost.saturating_add(other.events_lost);
 }
 
 impl Source for KeptCapture {

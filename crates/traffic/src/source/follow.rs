@@ -8,10 +8,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long to wait before looking for more.
 const LOOK: Duration = Duration::from_millis(100);
+/// So many bytes are compared to see that a file is still the one that was read.
+const BEFORE: usize = 64;
 
 /// What runs while there is nothing more to read; it says whether to go on.
 pub type Idle = Box<dyn FnMut() -> bool + Send>;
@@ -21,6 +25,9 @@ pub struct Following {
     path: PathBuf,
     file: File,
     kind: Option<InputKind>,
+    /// The last bytes that were read.
+    before: Vec<u8>,
+    cuts: Arc<AtomicU64>,
     until: Option<Instant>,
     cancel: Cancel,
     idle: Idle,
@@ -54,6 +61,8 @@ impl Following {
             path: path.to_owned(),
             file,
             kind,
+            before: Vec::new(),
+            cuts: Arc::default(),
             until: span.map(|span| Instant::now() + span),
             cancel: cancel.clone(),
             idle,
@@ -76,15 +85,45 @@ impl Following {
         };
         let (new, old) = (file.metadata()?, self.file.metadata()?);
         let is_same = (new.dev(), new.ino()) == (old.dev(), old.ino());
-        Ok((!is_same && new.is_file() && new.len() > 0).then_some(file))
+        if is_same || !new.is_file() || new.len() == 0 {
+            return Ok(None);
+        }
+        // Who may write the log may put a link in its place.
+        if new.uid() != old.uid() {
+            return Err(io::Error::other(
+                "the file in the log's place belongs to another user",
+            ));
+        }
+        Ok(Some(file))
     }
 
-    /// Begins again where the file was cut to nothing, as copies of it are made.
-    fn rewind_if_cut(&mut self) -> io::Result<()> {
-        if self.file.metadata()?.len() < self.file.stream_position()? {
-            self.file.seek(SeekFrom::Start(0))?;
+    /// Returns how often the file was cut to nothing, as is done after a copy of it: what was written just before may
+    /// not have been read.
+    #[must_use]
+    pub fn cuts(&self) -> Arc<AtomicU64> {
+        self.cuts.clone()
+    }
+
+    /// Returns whether what was read last is no longer there.
+    fn is_cut(&mut self) -> io::Result<bool> {
+        let at = self.file.stream_position()?;
+        if self.file.metadata()?.len() < at {
+            return Ok(true);
         }
-        Ok(())
+        let mut found = [0; BEFORE];
+        let found = &mut found[..self.before.len()];
+        let from = at.saturating_sub(found.len() as u64);
+        Ok(self.file.read_at(found, from)? != self.before.len() || *found != self.before[..])
+    }
+
+    /// Reads, and remembers the end of it.
+    fn read_on(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read(buffer)?;
+        self.before
+            .extend_from_slice(&buffer[length.saturating_sub(BEFORE)..length]);
+        let old = self.before.len().saturating_sub(BEFORE);
+        self.before.drain(..old);
+        Ok(length)
     }
 
     fn is_over(&self) -> bool {
@@ -101,20 +140,31 @@ fn open(path: &Path) -> io::Result<File> {
 impl Read for Following {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            let length = self.file.read(buffer)?;
+            if self.until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(0);
+            }
+            if self.is_cut()? {
+                self.file.seek(SeekFrom::Start(0))?;
+                self.before.clear();
+                self.cuts.fetch_add(1, Ordering::Relaxed);
+                // What was read of a line ends here.
+                buffer[0] = b'\n';
+                return Ok(1);
+            }
+            let length = self.read_on(buffer)?;
             if length > 0 {
                 return Ok(length);
             }
             if let Some(successor) = self.successor()? {
                 // Whatever the server wrote to the old file, it wrote before it began the new one.
-                let length = self.file.read(buffer)?;
+                let length = self.read_on(buffer)?;
                 if length == 0 {
                     self.file = successor;
+                    self.before.clear();
                     continue;
                 }
                 return Ok(length);
             }
-            self.rewind_if_cut()?;
             if self.is_over() || !(self.idle)() {
                 return Ok(0);
             }

@@ -264,8 +264,8 @@ fn timer_zero(row: &Row) -> Option<i64> {
     let timer_ns = i64::try_from(row.at(0)?.parse::<u64>().ok()? / 1000).ok()?;
     let (seconds, fraction) = row.at(1)?.split_once('.').unwrap_or((row.at(1)?, "0"));
     let micros: i64 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;
-    let now_ns = seconds.parse::<i64>().ok()? * 1_000_000_000 + micros * 1000;
-    Some(now_ns - timer_ns)
+    let seconds_ns = seconds.parse::<i64>().ok()?.checked_mul(1_000_000_000)?;
+    seconds_ns.checked_add(micros * 1000)?.checked_sub(timer_ns)
 }
 
 /// Returns the table with the most history that the server keeps.

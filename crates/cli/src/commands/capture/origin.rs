@@ -7,7 +7,7 @@ use crate::commands::remembered::{self, Asking};
 use crate::commands::traffic_file::entries;
 use crate::show::Ui;
 use crate::show::answers::{SeenBy, not_seen, refused};
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Error, Result, units};
 use evenkeel_traffic::capture::live::{Live, Settings};
 use evenkeel_traffic::capture::tap::Tap;
 use evenkeel_traffic::capture::uprobes::Uprobes;
@@ -17,6 +17,7 @@ use evenkeel_traffic::{Coverage, Seen, Source, SourceKind};
 use jiff::tz::TimeZone;
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Memory for packets: one that holds a burst, and no more than a host would miss.
@@ -28,7 +29,8 @@ pub(super) enum Origin {
     Interface(Box<Live>),
     Tap(Box<Tap>),
     Process(Box<Uprobes>),
-    Log(Box<Opened>),
+    /// With the number of times that the log was cut under way.
+    Log(Box<Opened>, Arc<AtomicU64>),
     Memory(Box<PerformanceSchema>),
 }
 
@@ -92,8 +94,8 @@ impl Origin {
             return Ok(Self::Tap(Box::new(tap)));
         }
         if let Some(path) = &args.log {
-            let log = log(args, path, shared, ui)?;
-            return Ok(Self::Log(Box::new(log)));
+            let (log, cuts) = log(args, path, shared, ui)?;
+            return Ok(Self::Log(Box::new(log), cuts));
         }
         if let Some(place) = &args.server {
             let server = memory(args, place, ui)?;
@@ -117,7 +119,7 @@ impl Origin {
                 &mut |statement| take(Seen::Statement(statement)),
                 ui.cancel(),
             ),
-            Self::Log(log) => log.read(
+            Self::Log(log, _) => log.read(
                 &mut |statement| take(Seen::Statement(statement)),
                 ui.cancel(),
             ),
@@ -134,7 +136,7 @@ impl Origin {
             Self::Packets(_) | Self::Interface(_) => SourceKind::Packets,
             Self::Tap(_) => SourceKind::Tap,
             Self::Process(_) => SourceKind::Uprobes,
-            Self::Log(log) => log.source(),
+            Self::Log(log, _) => log.source(),
             Self::Memory(_) => SourceKind::PerformanceSchema,
         }
     }
@@ -147,15 +149,22 @@ impl Origin {
             Self::Process(server) => SeenBy::Server {
                 connections: server.connections(),
             },
-            Self::Log(_) | Self::Memory(_) => SeenBy::ServerItself(self.kind()),
+            Self::Log(..) | Self::Memory(_) => SeenBy::ServerItself(self.kind()),
         }
     }
 
     /// Says what was not seen.
     pub(super) fn missing(&self, coverage: &Coverage) -> Vec<String> {
         match self {
-            Self::Log(log) if coverage.undecodable > 0 => vec![entries(coverage, log.unread())],
-            Self::Log(_) => Vec::new(),
+            Self::Log(log, cuts) => {
+                let cuts = cuts.load(Ordering::Relaxed);
+                let unread = (coverage.undecodable > 0).then(|| entries(coverage, log.unread()));
+                let cut = (cuts > 0).then(|| {
+                    let times = units::count(cuts, "time");
+                    format!("the log was cut {times}: what was written just before may be missing")
+                });
+                unread.into_iter().chain(cut).collect()
+            }
             Self::Memory(_) => remembered::forgotten(coverage).into_iter().collect(),
             _ => {
                 let mut missing = not_seen(coverage, self.kind(), self.is_cut(), self.damage());
@@ -182,7 +191,7 @@ impl Origin {
             Self::Packets(capture) => capture.damage(),
             Self::Interface(live) => live.damage(),
             Self::Process(server) => server.damage(),
-            Self::Tap(_) | Self::Log(_) | Self::Memory(_) => None,
+            Self::Tap(_) | Self::Log(..) | Self::Memory(_) => None,
         }
     }
 
@@ -193,7 +202,12 @@ impl Origin {
 }
 
 /// Opens a log of a server.
-fn log(args: &args::Capture, path: &Path, shared: &Shared, ui: &Ui) -> Result<Opened> {
+fn log(
+    args: &args::Capture,
+    path: &Path,
+    shared: &Shared,
+    ui: &Ui,
+) -> Result<(Opened, Arc<AtomicU64>)> {
     if args.span.is_some() && !args.follow {
         return Err(
             Error::usage("--for has no meaning for a log that is read to its end")
@@ -208,10 +222,12 @@ fn log(args: &args::Capture, path: &Path, shared: &Shared, ui: &Ui) -> Result<Op
         true => "standard input".to_owned(),
         false => path.display().to_string(),
     };
+    let mut cuts = Arc::default();
     let (input, known) = if args.follow {
         let log = Following::open(path, args.span, ui.cancel(), shared.idle())?;
         ui.note(&format!("following {name}"));
         let known = log.kind();
+        cuts = log.cuts();
         (Input::of(name, log)?, known)
     } else {
         let from = piped::open_watched(path, "log file", ui.cancel(), shared.idle())?;
@@ -227,7 +243,8 @@ fn log(args: &args::Capture, path: &Path, shared: &Shared, ui: &Ui) -> Result<Op
             )
         }
         Some(kind @ (InputKind::SlowLog | InputKind::GeneralLog)) => {
-            Opened::new(input, kind, TimeZone::system(), Options::default())
+            let opened = Opened::new(input, kind, TimeZone::system(), Options::default())?;
+            Ok((opened, cuts))
         }
         Some(InputKind::Packets) => Err(Error::usage(format!(
             "{} holds captured packets",

@@ -3,7 +3,9 @@
 use crate::args;
 use crate::settings;
 use crate::show::{Statements, Ui};
+use evenkeel_op::paths::absolute;
 use evenkeel_op::{Error, Result};
+use evenkeel_server::launch::Binary;
 use evenkeel_traffic::kept::{Append, CaptureDirectory, CaptureEnd, Settings, Written};
 use evenkeel_traffic::{SourceKind, Statement};
 use rustix::process::geteuid;
@@ -97,6 +99,15 @@ impl Output {
 
 /// Refuses a directory whose owner, or everyone, would read or replace what is kept in it.
 fn refuse_of_others(directory: &Path) -> Result<()> {
+    let place = absolute(directory);
+    let above = place.ancestors().skip(1).find(|above| above.exists());
+    if geteuid().is_root() && !above.is_none_or(Binary::is_roots_alone) {
+        let shown = directory.display();
+        return Err(Error::refused(format!(
+            "another user can replace {shown}, or a directory above it: statements are private"
+        ))
+        .hint("name a directory below directories that only root can write to"));
+    }
     // What is not there is made, for us alone; what cannot be looked at fails with its reason later.
     let Ok(there) = fs::metadata(directory) else {
         return Ok(());

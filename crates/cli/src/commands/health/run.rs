@@ -15,6 +15,7 @@ use evenkeel_health::serve::{self, Weighing};
 use evenkeel_health::watch::{Target, Timing, Watch};
 use evenkeel_op::paths::{absolute, unreadable};
 use evenkeel_op::{Error, Result, exit, open_files};
+use evenkeel_server::launch::Binary;
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::env;
@@ -66,7 +67,10 @@ pub(super) fn run(args: &HealthRun, ui: &Ui) -> Result<u8> {
     };
     let mut is_read = true;
     let ended = daemon.run(ui.cancel(), &mut |told| {
-        is_read = is_read && tell(&told, ui);
+        // Warnings go to standard error, also when nobody reads the changes.
+        if is_read || !matches!(told, Told::Changed(_)) {
+            is_read &= tell(&told, ui);
+        }
     });
     ended?;
     let is_up = |server| board.verdict(server).state == HealthState::Up;
@@ -91,6 +95,14 @@ fn timing(args: &HealthRun) -> Result<Timing> {
 fn targets(args: &HealthRun, ui: &Ui) -> Result<Vec<Target>> {
     let checks = Arc::new(settings::health_checks(&args.checks)?);
     let watched = settings::watched(&args.watched, "health", ui)?;
+    let is_path = |target: &&_| is_another_path(target, watched.len());
+    if let Some(target) = watched.iter().find(is_path) {
+        return Err(Error::usage(format!(
+            "a server cannot be called '{}' here: over HTTP that is another path",
+            target.name
+        ))
+        .hint("give it another name in a list, and name the list with --fleet"));
+    }
     let targets = watched.into_iter().map(|target| {
         settings::refuse_far_disk(&checks, &target.options)?;
         Ok(Target {
@@ -100,6 +112,12 @@ fn targets(args: &HealthRun, ui: &Ui) -> Result<Vec<Target>> {
         })
     });
     targets.collect()
+}
+
+/// Whether a server's name is not a path of its own in HTTP requests.
+fn is_another_path(target: &evenkeel_live::poll::Target, servers: usize) -> bool {
+    let name = target.name.as_str();
+    servers > 1 && (name.contains('/') || matches!(name, "metrics" | "servers"))
 }
 
 fn action(args: &HealthRun) -> Result<Option<Action>> {
@@ -117,6 +135,14 @@ fn action(args: &HealthRun) -> Result<Option<Action>> {
         None if geteuid().is_root() => Some(settings::owner(NOBODY)?),
         None => None,
     };
+    let is_roots = account.is_some_and(|(user, _)| user == 0);
+    if is_roots && !Binary::is_roots_alone(program) {
+        let shown = program.display();
+        return Err(Error::refused(format!(
+            "{shown} is run as root, and another user can change it or a directory above it"
+        ))
+        .hint("give it to root in a directory of root's, or leave out --action-user root"));
+    }
     Ok(Some(Action {
         program: absolute(program),
         account,
