@@ -181,15 +181,25 @@ impl Pool {
         pool
     }
 
-    /// Returns what HAProxy says of a server.
+    /// Returns what HAProxy says of a server. While it starts, it does not answer.
     fn status(&self, backend: &str, number: u32) -> String {
-        let mut admin = UnixStream::connect(self.room.join("admin")).unwrap();
-        admin.write_all(b"show stat\n").unwrap();
-        let mut text = String::new();
-        admin.read_to_string(&mut text).unwrap();
         let row = format!("{backend},db{number},");
-        let row = text.lines().find(|line| line.starts_with(&row)).unwrap();
-        row.split(',').nth(17).unwrap().to_owned()
+        let mut status = None;
+        until("HAProxy answers", || {
+            let text = self.asked("show stat\n").unwrap_or_default();
+            let row = text.lines().find(|line| line.starts_with(&row));
+            status = row.and_then(|row| row.split(',').nth(17).map(str::to_owned));
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    fn asked(&self, command: &str) -> std::io::Result<String> {
+        let mut admin = UnixStream::connect(self.room.join("admin"))?;
+        admin.write_all(command.as_bytes())?;
+        let mut text = String::new();
+        admin.read_to_string(&mut text)?;
+        Ok(text)
     }
 
     fn wait(&self, backend: &str, number: u32, status: &str) {
