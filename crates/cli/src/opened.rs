@@ -56,9 +56,23 @@ pub(crate) fn read(path: &Path, what: &str, cancel: &Cancel) -> Result<Vec<u8>> 
 ///
 /// Those of the system.
 pub(crate) fn wait(file: &File, cancel: &Cancel) -> io::Result<bool> {
+    wait_idly(file, cancel, &mut || true)
+}
+
+/// The same; while there is nothing, `idle` runs, and says whether to go on.
+///
+/// # Errors
+///
+/// Those of the system.
+pub(crate) fn wait_idly(
+    file: &File,
+    cancel: &Cancel,
+    idle: &mut dyn FnMut() -> bool,
+) -> io::Result<bool> {
     while !cancel.is_cancelled() {
         let mut ready = [PollFd::new(file, PollFlags::IN)];
         match poll(&mut ready, Some(&LOOK)) {
+            Ok(0) if !idle() => return Ok(false),
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return Ok(true),
             Err(error) => return Err(error.into()),

@@ -104,7 +104,7 @@ fn evenkeel(args: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn failures_are_told_and_what_recovers_is_used_again() {
-    let mut watched = Probed::new(&mariadb_10_11());
+    let mut watched = Probed::new(&mariadb_10_11(), &[]);
     let prober = Prober::start(&watched, &[]);
     let up = prober.until_status("it is proven", 200);
     assert_eq!(
@@ -137,7 +137,7 @@ fn failures_are_told_and_what_recovers_is_used_again() {
 
 #[test]
 fn orders_are_obeyed_and_outlast_a_prober_that_was_killed() {
-    let watched = Probed::new(&mariadb_10_11());
+    let watched = Probed::new(&mariadb_10_11(), &[]);
     let room = Scratch::new();
     let control = format!("--control={}", room.join("run/health.sock").display());
     let state = format!("--state-directory={}", room.join("state").display());
@@ -178,7 +178,7 @@ fn orders_are_obeyed_and_outlast_a_prober_that_was_killed() {
 
 #[test]
 fn a_prober_that_is_frozen_is_not_taken_for_one_that_is_well() {
-    let watched = Probed::new(&mariadb_10_11());
+    let watched = Probed::new(&mariadb_10_11(), &[]);
     let room = Scratch::new();
     let notify = room.join("notify");
     let manager = std::os::unix::net::UnixDatagram::bind(&notify).unwrap();
@@ -218,7 +218,7 @@ fn a_prober_that_is_frozen_is_not_taken_for_one_that_is_well() {
 
 #[test]
 fn the_action_runs_with_the_facts_as_nobody() {
-    let watched = Probed::new(&mariadb_10_11());
+    let watched = Probed::new(&mariadb_10_11(), &[]);
     let room = Scratch::new();
     let (program, log) = (room.join("action"), room.join("log"));
     std::fs::write(&log, "").unwrap();

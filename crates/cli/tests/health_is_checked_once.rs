@@ -24,7 +24,7 @@ fn check(args: &[&str]) -> (Option<i32>, String, String) {
 
 #[test]
 fn codes_are_those_of_nagios() {
-    let watched = Probed::new(&mariadb_10_11());
+    let watched = Probed::new(&mariadb_10_11(), &[]);
     watched.sql("CREATE USER poor@localhost");
     let socket = format!("--socket={}", watched.socket().display());
     let of = |more: &[&str]| {

@@ -3,21 +3,11 @@
 use crate::opened;
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Cancel, Error, Result};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use evenkeel_traffic::source::Idle;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
-
-/// How often to look whether somebody wants an end.
-const LOOK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
-
-/// What runs while there is nothing to read; it says whether to go on.
-pub(super) type Idle = Box<dyn FnMut() -> bool + Send>;
 
 /// A pipe that ends when the run should end.
 struct Piped {
@@ -92,15 +82,9 @@ impl Read for Ending {
 
 impl Read for Piped {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while !self.cancel.is_cancelled() {
-            let mut ready = [PollFd::new(&self.from, PollFlags::IN)];
-            match poll(&mut ready, Some(&LOOK)) {
-                Ok(0) if !(self.idle)() => return Ok(0),
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return self.from.read(buffer),
-                Err(error) => return Err(error.into()),
-            }
+        match opened::wait_idly(&self.from, &self.cancel, &mut self.idle)? {
+            true => self.from.read(buffer),
+            false => Ok(0),
         }
-        Ok(0)
     }
 }

@@ -15,13 +15,13 @@ pub(crate) struct Probed {
 }
 
 impl Probed {
-    pub(crate) fn new(server: &TestServer) -> Self {
+    pub(crate) fn new(server: &TestServer, options: &[&str]) -> Self {
         let room = Scratch::new();
         let mut probed = Self {
             room,
             running: None,
         };
-        probed.running = Some(server.start(&probed.datadir(), &[]));
+        probed.running = Some(server.start(&probed.datadir(), options));
         probed.link();
         probed
     }

@@ -1,59 +1,15 @@
 //! A view of running servers in the background, read line by line.
 
-use evenkeel_server::launch::Running;
-use evenkeel_testkit::servers::TestServer;
-use evenkeel_testkit::{Scratch, until};
+use evenkeel_testkit::until;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel");
+#[path = "../probed/mod.rs"]
+mod probed;
 
-/// A server that can go away and come back at the same place.
-pub(crate) struct Watched {
-    room: Scratch,
-    pub(crate) running: Option<Running>,
-}
-
-impl Watched {
-    pub(crate) fn new(server: &TestServer, options: &[&str]) -> Self {
-        let room = Scratch::new();
-        let mut watched = Self {
-            room,
-            running: None,
-        };
-        watched.running = Some(server.start(&watched.datadir(), options));
-        watched.link();
-        watched
-    }
-
-    /// Has the place lead to the server that runs.
-    pub(crate) fn link(&self) {
-        let place = self.socket();
-        let _ = std::fs::remove_file(&place);
-        symlink(self.running().socket(), place).unwrap();
-    }
-
-    /// Where its socket always is.
-    pub(crate) fn socket(&self) -> PathBuf {
-        self.room.path().join("socket")
-    }
-
-    /// Where its files are.
-    pub(crate) fn datadir(&self) -> PathBuf {
-        self.room.path().join("data")
-    }
-
-    pub(crate) fn running(&self) -> &Running {
-        self.running.as_ref().unwrap()
-    }
-
-    pub(crate) fn sql(&self, sql: &str) {
-        self.running().session().unwrap().run(sql).unwrap();
-    }
-}
+pub(crate) use probed::{PROGRAM, Probed as Watched};
 
 /// A run of `evenkeel VERB --json` that writes a document for each interval.
 pub(crate) struct View {

@@ -80,7 +80,7 @@ fn end(
         coverage: *coverage,
         is_cut: origin.is_cut(),
         refused: origin.refused(),
-        damage: origin.damage().map(Error::chain),
+        damage: origin.loss(),
     })?;
     let mut answer = CaptureAnswer::new(
         coverage,

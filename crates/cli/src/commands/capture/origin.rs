@@ -2,7 +2,7 @@
 
 use super::{Shown, tap, uprobes};
 use crate::args::{self, CaptureFormat};
-use crate::commands::piped::{self, Idle};
+use crate::commands::piped;
 use crate::commands::remembered::{self, Asking};
 use crate::commands::traffic_file::entries;
 use crate::show::Ui;
@@ -12,7 +12,7 @@ use evenkeel_traffic::capture::live::{Live, Settings};
 use evenkeel_traffic::capture::tap::Tap;
 use evenkeel_traffic::capture::uprobes::Uprobes;
 use evenkeel_traffic::capture::{Capture, Options};
-use evenkeel_traffic::source::{Following, Input, InputKind, Opened, PerformanceSchema};
+use evenkeel_traffic::source::{Following, Idle, Input, InputKind, Opened, PerformanceSchema};
 use evenkeel_traffic::{Coverage, Seen, Source, SourceKind};
 use jiff::tz::TimeZone;
 use std::io::Read;
@@ -156,14 +156,9 @@ impl Origin {
     /// Says what was not seen.
     pub(super) fn missing(&self, coverage: &Coverage) -> Vec<String> {
         match self {
-            Self::Log(log, cuts) => {
-                let cuts = cuts.load(Ordering::Relaxed);
+            Self::Log(log, _) => {
                 let unread = (coverage.undecodable > 0).then(|| entries(coverage, log.unread()));
-                let cut = (cuts > 0).then(|| {
-                    let times = units::count(cuts, "time");
-                    format!("the log was cut {times}: what was written just before may be missing")
-                });
-                unread.into_iter().chain(cut).collect()
+                unread.into_iter().chain(self.loss()).collect()
             }
             Self::Memory(_) => remembered::forgotten(coverage).into_iter().collect(),
             _ => {
@@ -192,6 +187,20 @@ impl Origin {
             Self::Interface(live) => live.damage(),
             Self::Process(server) => server.damage(),
             Self::Tap(_) | Self::Log(..) | Self::Memory(_) => None,
+        }
+    }
+
+    /// Says why the rest, or a part between, could not be read.
+    pub(super) fn loss(&self) -> Option<String> {
+        match self {
+            Self::Log(_, cuts) => {
+                let cuts = cuts.load(Ordering::Relaxed);
+                let times = units::count(cuts, "time");
+                (cuts > 0).then(|| {
+                    format!("the log was cut {times}: what was written just before may be missing")
+                })
+            }
+            _ => self.damage().map(Error::chain),
         }
     }
 
