@@ -6,7 +6,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.sql.Timestamp;
 
-/** A client as programs in Java are: java -cp DRIVER Client.java URL DATABASE. */
+/** A client as programs in Java are: java -cp DRIVER:CLASSES Client URL DATABASE. */
 public class Client {
     public static void main(String[] args) throws SQLException {
         try (Connection connection = DriverManager.getConnection(args[0])) {

@@ -71,6 +71,24 @@ pub fn share<T: Clone>(what: &str, points: &[T], part: Part) -> Vec<T> {
     taken
 }
 
+/// Returns the variants that a test runs for: in full all of them, else `some`, whose turn the seed says it is. For
+/// a choice of servers or filesystems that each take as long as all the rest of a test.
+#[must_use]
+pub fn draw<T: Clone>(what: &str, variants: &[T], some: usize) -> Vec<T> {
+    let taken = match is_full() {
+        true => variants.to_vec(),
+        false => drawn(variants, some, seed()),
+    };
+    tell(what, taken.len(), variants.len());
+    taken
+}
+
+fn drawn<T: Clone>(variants: &[T], some: usize, seed: u64) -> Vec<T> {
+    let first = (seed % variants.len() as u64) as usize;
+    let endless = variants.iter().cycle().skip(first);
+    endless.take(some.min(variants.len())).cloned().collect()
+}
+
 fn turn<T: Clone>(points: &[T], part: Part, seed: u64) -> Vec<T> {
     let first = (seed % part.of as u64) as usize;
     let is_mine = |at: usize| (at + first) % part.of == part.nth;
@@ -99,6 +117,21 @@ mod tests {
                 .collect();
             taken.sort_unstable();
             assert_eq!(taken, points, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn each_variant_is_drawn_by_some_seed_and_none_twice() {
+        for some in 1..6 {
+            let mut all: Vec<u32> = Vec::new();
+            for seed in 0..5 {
+                let mut taken = drawn(&[0, 1, 2, 3, 4], some, seed);
+                assert_eq!(taken.len(), some.min(5));
+                all.append(&mut taken);
+            }
+            all.sort_unstable();
+            all.dedup();
+            assert_eq!(all, [0, 1, 2, 3, 4]);
         }
     }
 

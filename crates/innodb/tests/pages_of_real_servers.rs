@@ -7,7 +7,7 @@ use evenkeel_innodb::{
     ChecksumKind, PageHeader, Probe, SpaceFormat, Verdict, has_stray_bits, verify,
 };
 use evenkeel_server::connect::Session;
-use evenkeel_testkit::effort::{Part, share};
+use evenkeel_testkit::effort::{Part, draw, share};
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::traffic::Random;
 use evenkeel_testkit::{Scratch, TestServer};
@@ -310,7 +310,7 @@ const MYSQL_COMPRESSION: &[TableToFill<'_>] =
 #[test]
 fn mariadb_page_sizes_and_row_formats() {
     let compressed: &[TableToFill<'_>] = &[("page_compressed", "PAGE_COMPRESSED=1")];
-    for page_size in share("page sizes", &PAGE_SIZES, Part::new(0, 2)) {
+    for page_size in share("page sizes", &PAGE_SIZES, Part::new(0, 3)) {
         let args = [
             &*format!("--innodb-page-size={page_size}"),
             "--innodb-undo-tablespaces=2",
@@ -324,12 +324,12 @@ fn mariadb_page_sizes_and_row_formats() {
 
 #[test]
 fn mysql_8_0_page_sizes_and_row_formats() {
-    mysql_page_sizes(&mysql_8_0_15(), Part::new(1, 2));
+    mysql_page_sizes(&mysql_8_0_15(), Part::new(1, 3));
 }
 
 #[test]
 fn mysql_5_7_page_sizes_and_row_formats() {
-    mysql_page_sizes(&mysql_5_7_22(), Part::new(0, 2));
+    mysql_page_sizes(&mysql_5_7_22(), Part::new(2, 3));
 }
 
 fn mysql_page_sizes(server: &TestServer, part: Part) {
@@ -346,7 +346,8 @@ fn mysql_page_sizes(server: &TestServer, part: Part) {
 #[test]
 fn mariadb_checksum_algorithms() {
     let compressed: &[TableToFill<'_>] = &[("page_compressed", "PAGE_COMPRESSED=1")];
-    for algorithm in ["strict_full_crc32", "crc32", "strict_crc32"] {
+    let algorithms = ["strict_full_crc32", "crc32", "strict_crc32"];
+    for algorithm in draw("checksum algorithms", &algorithms, 2) {
         let arg = format!("--innodb-checksum-algorithm={algorithm}");
         let found = check(&mariadb_10_11(), &[&arg], &formats("16k", compressed));
         let skipped = found.unchecked("page-compressed");

@@ -5,6 +5,7 @@ use evenkeel_cases::Site;
 use evenkeel_cases::baselines::{Rolled, make_subvolume};
 use evenkeel_cases::program::run;
 use evenkeel_server::launch::Account;
+use evenkeel_testkit::effort::{Part, draw, share};
 use evenkeel_testkit::servers::{
     account, mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9,
 };
@@ -99,27 +100,42 @@ fn where_nothing_clones(server: TestServer) {
     rolled.assert_tidy("at the end");
 }
 
-macro_rules! cases {
-    ($($name:ident: $what:ident($server:ident $(, $fs:ident)?);)*) => {
-        $(#[test]
-        fn $name() {
-            $what($server() $(, LoopFs::$fs(4 * GIB))?);
-        })*
-    };
+/// What the servers share: each is rolled back somewhere, and somebody is rolled back everywhere.
+const GROUNDS: [&str; 3] = ["xfs", "btrfs", "ext4"];
+
+fn on(server: fn() -> TestServer, nth: usize) {
+    for ground in share("filesystems", &GROUNDS, Part::new(nth, GROUNDS.len())) {
+        println!("on {ground}");
+        match ground {
+            "xfs" => while_it_works(server(), LoopFs::xfs(4 * GIB)),
+            "btrfs" => while_it_works(server(), LoopFs::btrfs(4 * GIB)),
+            _ => where_nothing_clones(server()),
+        }
+    }
 }
 
-cases! {
-    mariadb_on_xfs: while_it_works(mariadb_10_11, xfs);
-    mariadb_on_btrfs: while_it_works(mariadb_10_11, btrfs);
-    mariadb_on_ext4: where_nothing_clones(mariadb_10_11);
-    mysql8_on_xfs: while_it_works(mysql_8_0_15, xfs);
-    mysql8_on_btrfs: while_it_works(mysql_8_0_15, btrfs);
-    mysql8_on_ext4: where_nothing_clones(mysql_8_0_15);
-    mysql57_on_xfs: while_it_works(mysql_5_7_22, xfs);
-    mysql57_on_btrfs: while_it_works(mysql_5_7_22, btrfs);
-    mysql57_on_ext4: where_nothing_clones(mysql_5_7_22);
-    mariadb_11_8_on_xfs: while_it_works(mariadb_11_8, xfs);
-    mysql_9_on_btrfs: while_it_works(mysql_9, btrfs);
+#[test]
+fn of_mariadb() {
+    on(mariadb_10_11, 0);
+}
+
+#[test]
+fn of_mysql8() {
+    on(mysql_8_0_15, 1);
+}
+
+#[test]
+fn of_mysql57() {
+    on(mysql_5_7_22, 2);
+}
+
+#[test]
+fn of_newer_servers() {
+    type Case = (fn() -> TestServer, fn(u64) -> LoopFs);
+    let newer: [Case; 2] = [(mariadb_11_8, LoopFs::xfs), (mysql_9, LoopFs::btrfs)];
+    for (server, fs) in draw("newer servers", &newer, 1) {
+        while_it_works(server(), fs(4 * GIB));
+    }
 }
 
 /// A data directory is often a mount point: it cannot be exchanged, its entries are.

@@ -5,6 +5,7 @@ use evenkeel_cases::taps::Tap;
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::Scratch;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{
     SERVER_DEADLINE, TestServer, cache, mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15,
     mysql_9,
@@ -123,10 +124,13 @@ fn programs(port: u16) {
         Command::new(client).args([&address, USERS[0], "secret"]),
         "Go",
     );
+    let classes = Scratch::new();
     let source = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../testkit/clients/Client.java"
     );
+    let mut javac = Command::new("javac");
+    run(javac.arg("-d").arg(classes.path()).arg(source), "javac");
     for (driver, scheme, database) in [
         ("mysql-connector-j", "mysql", "java"),
         ("mariadb-java-client", "mariadb", "java_too"),
@@ -140,7 +144,11 @@ fn programs(port: u16) {
         ] {
             let url = format!("jdbc:{scheme}://{address}/?{login}{options}");
             let mut java = Command::new("java");
-            java.arg("-cp").arg(&jar).arg(source).args([&url, database]);
+            // Each runs for a second: what the second compiler would gain, it costs.
+            java.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]);
+            let classes = classes.path().display();
+            java.arg(format!("{}:{classes}", jar.display()));
+            java.args(["Client", &url, database]);
             run(&mut java, &url);
         }
     }
@@ -511,101 +519,63 @@ fn case(server: &TestServer, how: &str, through: Through) {
     }
 }
 
+/// A server, and how its accounts log in.
+type Of = (fn() -> TestServer, &'static str);
+
+const MARIADB_10_11: Of = (mariadb_10_11, "");
+const MARIADB_11_8: Of = (mariadb_11_8, "");
+const MYSQL_5_7_22: Of = (mysql_5_7_22, "WITH mysql_native_password");
+const MYSQL_8_0_15: Of = (mysql_8_0_15, "WITH mysql_native_password");
+const MYSQL_9: Of = (mysql_9, "WITH caching_sha2_password");
+
+fn of((server, how): Of, through: Through) {
+    case(&server(), how, through);
+}
+
 #[test]
 fn of_mariadb_10_11() {
-    case(&mariadb_10_11(), "", Through::Interface);
-}
-
-#[test]
-fn of_mariadb_10_11_through_a_tap() {
-    case(&mariadb_10_11(), "", Through::Tap);
-}
-
-#[test]
-fn of_mariadb_10_11_through_a_tap_with_tls() {
-    case(&mariadb_10_11(), "", Through::TapWithTls);
+    of(MARIADB_10_11, Through::Interface);
 }
 
 #[test]
 fn of_mariadb_11_8() {
-    case(&mariadb_11_8(), "", Through::Interface);
-}
-
-#[test]
-fn of_mariadb_11_8_through_a_tap() {
-    case(&mariadb_11_8(), "", Through::Tap);
-}
-
-#[test]
-fn of_mariadb_11_8_through_a_tap_with_tls() {
-    case(&mariadb_11_8(), "", Through::TapWithTls);
+    of(MARIADB_11_8, Through::Interface);
 }
 
 #[test]
 fn of_mysql_8_0_15() {
-    case(
-        &mysql_8_0_15(),
-        "WITH mysql_native_password",
-        Through::Interface,
-    );
-}
-
-#[test]
-fn of_mysql_8_0_15_through_a_tap() {
-    case(&mysql_8_0_15(), "WITH mysql_native_password", Through::Tap);
-}
-
-#[test]
-fn of_mysql_8_0_15_through_a_tap_with_tls() {
-    case(
-        &mysql_8_0_15(),
-        "WITH mysql_native_password",
-        Through::TapWithTls,
-    );
-}
-
-#[test]
-fn of_mariadb_10_11_from_within() {
-    case(&mariadb_10_11(), "", Through::Server);
-}
-
-#[test]
-fn of_mariadb_11_8_from_within() {
-    case(&mariadb_11_8(), "", Through::Server);
-}
-
-#[test]
-fn of_mysql_5_7_22_from_within() {
-    let how = "WITH mysql_native_password";
-    case(&mysql_5_7_22(), how, Through::Server);
+    of(MYSQL_8_0_15, Through::Interface);
 }
 
 #[test]
 fn of_mysql_8_0_15_from_within() {
-    let how = "WITH mysql_native_password";
-    case(&mysql_8_0_15(), how, Through::Server);
+    of(MYSQL_8_0_15, Through::Server);
 }
 
 #[test]
-fn of_mysql_9_from_within() {
-    case(&mysql_9(), "WITH caching_sha2_password", Through::Server);
+fn of_other_servers_from_within() {
+    let servers = [MARIADB_10_11, MYSQL_9, MARIADB_11_8, MYSQL_5_7_22];
+    for server in draw("servers from within", &servers, 2) {
+        of(server, Through::Server);
+    }
 }
 
+/// Some of them are each way once.
 #[test]
-fn of_mariadb_10_11_through_socket_files() {
-    case(&mariadb_10_11(), "", Through::TapOfFiles);
-}
-
-#[test]
-fn of_mariadb_11_8_through_socket_files() {
-    case(&mariadb_11_8(), "", Through::TapOfFiles);
-}
-
-#[test]
-fn of_mysql_8_0_15_through_socket_files() {
-    case(
-        &mysql_8_0_15(),
-        "WITH mysql_native_password",
-        Through::TapOfFiles,
-    );
+fn through_taps() {
+    use Through::{Tap, TapOfFiles, TapWithTls};
+    let taps = [
+        (MARIADB_10_11, Tap),
+        (MYSQL_8_0_15, TapWithTls),
+        (MARIADB_11_8, TapOfFiles),
+        (MYSQL_8_0_15, Tap),
+        (MARIADB_11_8, TapWithTls),
+        (MARIADB_10_11, TapOfFiles),
+        (MARIADB_11_8, Tap),
+        (MARIADB_10_11, TapWithTls),
+        (MYSQL_8_0_15, TapOfFiles),
+    ];
+    for (server, through) in draw("taps", &taps, 3) {
+        of(server, through);
+    }
 }

@@ -5,6 +5,7 @@ use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::storm::{Storm, wait_through};
 use evenkeel_cases::{Site, back_up};
 use evenkeel_server::connect::Session;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Marks, TestServer};
 use std::collections::BTreeMap;
@@ -208,33 +209,15 @@ fn mariadb_btrfs() {
 }
 
 #[test]
-fn mysql8_splice() {
-    case(
-        mysql_8_0_15(),
-        LoopFs::xfs(4 * GIB),
-        &SnapshotChoice::Reflink,
-        &[],
-    );
-}
-
-#[test]
-fn mysql57_pause() {
-    let more = ["--innodb-undo-tablespaces=2"];
-    case(
-        mysql_5_7_22(),
-        LoopFs::xfs(4 * GIB),
-        &SnapshotChoice::Reflink,
-        &more,
-    );
-}
-
-#[test]
-fn mysql57_btrfs() {
-    let more = ["--innodb-undo-tablespaces=2"];
-    case(
-        mysql_5_7_22(),
-        LoopFs::btrfs(4 * GIB),
-        &SnapshotChoice::Btrfs,
-        &more,
-    );
+fn mysql() {
+    type Case<'a> = (fn() -> TestServer, fn(u64) -> LoopFs, SnapshotChoice, &'a [&'a str]);
+    let undo: &[&str] = &["--innodb-undo-tablespaces=2"];
+    let cases: [Case<'_>; 3] = [
+        (mysql_8_0_15, LoopFs::xfs, SnapshotChoice::Reflink, &[]),
+        (mysql_5_7_22, LoopFs::xfs, SnapshotChoice::Reflink, undo),
+        (mysql_5_7_22, LoopFs::btrfs, SnapshotChoice::Btrfs, undo),
+    ];
+    for (server, fs, snapshot, more) in draw("servers whose tables change", &cases, 1) {
+        case(server(), fs(4 * GIB), &snapshot, more);
+    }
 }

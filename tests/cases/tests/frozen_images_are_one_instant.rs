@@ -58,16 +58,16 @@ macro_rules! cases {
 }
 
 cases! {
-    mariadb_splice: mariadb_10_11 on xfs by Splice, 8 or 3 of 4;
-    mysql8_splice: mysql_8_0_15 on xfs by Splice, 5 or 1 of 4;
-    mariadb_pause: mariadb_10_11 on xfs by Pause, 3 or 1 of 3;
-    mysql8_pause: mysql_8_0_15 on xfs by Pause, 3 or 1 of 3;
-    mysql57_pause: mysql_5_7_22 on xfs by Pause, 3 or 1 of 3;
-    mariadb_btrfs: mariadb_10_11 on btrfs by Btrfs, 3 or 1 of 3;
-    mysql8_btrfs: mysql_8_0_15 on btrfs by Btrfs, 3 or 1 of 3;
-    mysql57_btrfs: mysql_5_7_22 on btrfs by Btrfs, 3 or 1 of 3;
-    mariadb_hook: mariadb_10_11 on btrfs by Hook, 3 or 1 of 3;
-    mysql8_hook: mysql_8_0_15 on btrfs by Hook, 3 or 1 of 3;
-    mysql57_hook: mysql_5_7_22 on btrfs by Hook, 3 or 1 of 3;
-    mariadb_11_8_splice: mariadb_11_8 on xfs by Splice, 3 or 1 of 12;
+    mariadb_splice: mariadb_10_11 on xfs by Splice, 5 or 3 of 4;
+    mysql8_splice: mysql_8_0_15 on xfs by Splice, 3 or 1 of 4;
+    mariadb_pause: mariadb_10_11 on xfs by Pause, 2 or 1 of 3;
+    mysql8_pause: mysql_8_0_15 on xfs by Pause, 2 or 1 of 3;
+    mysql57_pause: mysql_5_7_22 on xfs by Pause, 2 or 1 of 3;
+    mariadb_btrfs: mariadb_10_11 on btrfs by Btrfs, 2 or 1 of 3;
+    mysql8_btrfs: mysql_8_0_15 on btrfs by Btrfs, 2 or 1 of 3;
+    mysql57_btrfs: mysql_5_7_22 on btrfs by Btrfs, 2 or 1 of 3;
+    mariadb_hook: mariadb_10_11 on btrfs by Hook, 2 or 1 of 3;
+    mysql8_hook: mysql_8_0_15 on btrfs by Hook, 2 or 1 of 3;
+    mysql57_hook: mysql_5_7_22 on btrfs by Hook, 2 or 1 of 3;
+    mariadb_11_8_splice: mariadb_11_8 on xfs by Splice, 2 or 1 of 12;
 }

@@ -3,6 +3,7 @@
 
 use evenkeel_backup::backup::{Done, SnapshotChoice, Source};
 use evenkeel_cases::{Site, back_up};
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{BankTraffic, LoopFs, Marks, TestServer};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::time::Duration;
 const GIB: u64 = 1 << 30;
 
 /// How a case freezes the files.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
     Reflink,
     ReflinkStop,
@@ -146,36 +147,39 @@ fn check_restores(site: &Site, taken: &[(Done, Marks, Marks)]) {
     );
 }
 
-macro_rules! cases {
-    ($($name:ident: $server:ident on $fs:ident by $way:ident;)*) => {
-        $(#[test]
-        fn $name() {
-            if Way::$way == Way::Copy {
-                stopped_case($server(), LoopFs::$fs(4 * GIB));
-            } else {
-                case($server(), LoopFs::$fs(4 * GIB), Way::$way);
-            }
-        })*
-    };
+/// The filesystems and the ways that the servers share: each server is put through some, and each way on one server.
+const GROUNDS: [(fn(u64) -> LoopFs, Way); 7] = [
+    (LoopFs::xfs, Way::Reflink),
+    (LoopFs::btrfs, Way::Hook),
+    (LoopFs::xfs, Way::ReflinkStop),
+    (LoopFs::btrfs, Way::Btrfs),
+    (LoopFs::xfs, Way::Copy),
+    (LoopFs::btrfs, Way::Reflink),
+    (LoopFs::btrfs, Way::Copy),
+];
+
+fn on(server: fn() -> TestServer, nth: usize) {
+    for (fs, way) in share("filesystems and ways", &GROUNDS, Part::new(nth, 3)) {
+        let fs = fs(4 * GIB);
+        println!("{way:?} on {}", fs.kind());
+        match way {
+            Way::Copy => stopped_case(server(), fs),
+            _ => case(server(), fs, way),
+        }
+    }
 }
 
-cases! {
-    mariadb_xfs_reflink: mariadb_10_11 on xfs by Reflink;
-    mariadb_xfs_reflink_stop: mariadb_10_11 on xfs by ReflinkStop;
-    mariadb_xfs_copy: mariadb_10_11 on xfs by Copy;
-    mariadb_btrfs_btrfs: mariadb_10_11 on btrfs by Btrfs;
-    mariadb_btrfs_reflink: mariadb_10_11 on btrfs by Reflink;
-    mariadb_btrfs_hook: mariadb_10_11 on btrfs by Hook;
-    mysql8_xfs_reflink: mysql_8_0_15 on xfs by Reflink;
-    mysql8_xfs_reflink_stop: mysql_8_0_15 on xfs by ReflinkStop;
-    mysql8_xfs_copy: mysql_8_0_15 on xfs by Copy;
-    mysql8_btrfs_btrfs: mysql_8_0_15 on btrfs by Btrfs;
-    mysql8_btrfs_reflink: mysql_8_0_15 on btrfs by Reflink;
-    mysql8_btrfs_hook: mysql_8_0_15 on btrfs by Hook;
-    mysql57_xfs_reflink: mysql_5_7_22 on xfs by Reflink;
-    mysql57_xfs_copy: mysql_5_7_22 on xfs by Copy;
-    mysql57_btrfs_btrfs: mysql_5_7_22 on btrfs by Btrfs;
-    mysql57_btrfs_reflink: mysql_5_7_22 on btrfs by Reflink;
-    mysql57_btrfs_hook: mysql_5_7_22 on btrfs by Hook;
-    mysql57_btrfs_copy: mysql_5_7_22 on btrfs by Copy;
+#[test]
+fn of_mariadb() {
+    on(mariadb_10_11, 0);
+}
+
+#[test]
+fn of_mysql8() {
+    on(mysql_8_0_15, 1);
+}
+
+#[test]
+fn of_mysql57() {
+    on(mysql_5_7_22, 2);
 }

@@ -8,6 +8,7 @@ use evenkeel_cases::failpoints::{
     ROLLBACK_INSIDE, ROLLBACK_PATCH,
 };
 use evenkeel_cases::program::{Ended, killed_at, run};
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{BankState, LoopFs, TestServer};
 use std::fs;
@@ -49,33 +50,16 @@ fn next(rolled: &Rolled) -> Ended {
     }
 }
 
-/// Which of a place's kill points a server is put through: two servers share them.
-#[derive(Clone, Copy)]
-enum Share {
-    Even,
-    Odd,
-}
-
-impl Share {
-    fn of<'p>(self, points: &[&'p str]) -> Vec<&'p str> {
-        let first = match self {
-            Self::Even => 0,
-            Self::Odd => 1,
-        };
-        points.iter().skip(first).step_by(2).copied().collect()
-    }
-}
-
 /// Kills a rollback at each point, and has the next command clean it up.
 fn at_each(
     rolled: &Rolled,
     before: &[&str],
     after: &[&str],
-    share: Share,
+    part: Part,
     guarded: fn(&str) -> bool,
 ) {
     let saved = rolled.bank();
-    for point in share.of(&[before, after].concat()) {
+    for point in share("kills of a rollback", &[before, after].concat(), part) {
         println!("killed at {point}");
         rolled.work(5);
         let later = rolled.bank();
@@ -109,25 +93,25 @@ fn assert_is(rolled: &Rolled, expected: &BankState, point: &str) {
     assert_eq!(&rolled.bank(), expected, "{point}");
 }
 
-fn beside(server: TestServer, fs: LoopFs, share: Share) {
+fn beside(server: TestServer, fs: LoopFs, part: Part) {
     let rolled = start(server, fs);
     rolled.work(10);
     rolled.done(&["save", "one"]);
     let after = [&ROLLBACK_BESIDE[..], &ROLLBACK_AFTER].concat();
-    at_each(&rolled, &ROLLBACK_BEFORE, &after, share, |_| false);
+    at_each(&rolled, &ROLLBACK_BEFORE, &after, part, |_| false);
 }
 
-fn inside(server: TestServer, share: Share) {
+fn inside(server: TestServer, part: Part) {
     let rolled = mounted(server, LoopFs::xfs(2 * GIB));
     rolled.work(10);
     rolled.done(&["save", "one"]);
     let after = [&ROLLBACK_INSIDE[..], &ROLLBACK_AFTER].concat();
-    at_each(&rolled, &ROLLBACK_BEFORE, &after, share, |point| {
+    at_each(&rolled, &ROLLBACK_BEFORE, &after, part, |point| {
         point.starts_with("baseline::inside")
     });
 }
 
-fn patched(server: TestServer, share: Share) {
+fn patched(server: TestServer, part: Part) {
     let mut rolled = start(server, LoopFs::ext4(GIB));
     rolled.work(10);
     rolled.stop();
@@ -136,7 +120,7 @@ fn patched(server: TestServer, share: Share) {
     let before = ["baseline::rollback::begun", "baseline::rollback::stopped"];
     let saved = rolled.bank();
     let all = [&before[..], &ROLLBACK_PATCH, &ROLLBACK_AFTER].concat();
-    for point in share.of(&all) {
+    for point in share("kills of a rollback", &all, part) {
         println!("killed at {point}");
         rolled.work(5);
         let later = rolled.bank();
@@ -161,44 +145,46 @@ fn patched(server: TestServer, share: Share) {
     }
 }
 
+// Four servers share the points of a rollback beside the data directory; two each share the others.
+
 #[test]
 fn of_mariadb_on_xfs() {
-    beside(mariadb_10_11(), LoopFs::xfs(2 * GIB), Share::Even);
+    beside(mariadb_10_11(), LoopFs::xfs(2 * GIB), Part::new(0, 4));
 }
 
 #[test]
 fn of_mariadb_on_btrfs() {
-    beside(mariadb_10_11(), LoopFs::btrfs(2 * GIB), Share::Odd);
+    beside(mariadb_10_11(), LoopFs::btrfs(2 * GIB), Part::new(1, 4));
 }
 
 #[test]
 fn of_mysql57_on_xfs() {
-    beside(mysql_5_7_22(), LoopFs::xfs(2 * GIB), Share::Odd);
+    beside(mysql_5_7_22(), LoopFs::xfs(2 * GIB), Part::new(2, 4));
 }
 
 #[test]
 fn of_mysql8_on_btrfs() {
-    beside(mysql_8_0_15(), LoopFs::btrfs(2 * GIB), Share::Even);
+    beside(mysql_8_0_15(), LoopFs::btrfs(2 * GIB), Part::new(3, 4));
 }
 
 #[test]
 fn of_mariadb_in_a_mount_point() {
-    inside(mariadb_10_11(), Share::Even);
+    inside(mariadb_10_11(), Part::new(0, 2));
 }
 
 #[test]
 fn of_mysql8_in_a_mount_point() {
-    inside(mysql_8_0_15(), Share::Odd);
+    inside(mysql_8_0_15(), Part::new(1, 2));
 }
 
 #[test]
 fn of_mariadb_where_nothing_clones() {
-    patched(mariadb_10_11(), Share::Even);
+    patched(mariadb_10_11(), Part::new(0, 2));
 }
 
 #[test]
 fn of_mysql57_where_nothing_clones() {
-    patched(mysql_5_7_22(), Share::Odd);
+    patched(mysql_5_7_22(), Part::new(1, 2));
 }
 
 #[test]

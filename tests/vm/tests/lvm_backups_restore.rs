@@ -3,6 +3,7 @@
 
 use evenkeel_cases::Site;
 use evenkeel_cases::program::{Ended, killed_at, run};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::mariadb_10_11;
 use evenkeel_testkit::{LoopFs, Lvm, Scratch};
 use evenkeel_vm::evenkeel;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const MIB: u64 = 1 << 20;
 const CHUNK: u64 = 64 << 10;
+const FILESYSTEMS: [&str; 2] = ["ext4", "xfs"];
 
 /// A volume group, and a repository beside it.
 struct Fixture {
@@ -162,13 +164,10 @@ fn image(kind: &'static str) {
 }
 
 #[test]
-fn images_on_ext4_cost_what_changed() {
-    image("ext4");
-}
-
-#[test]
-fn images_on_xfs_cost_what_changed() {
-    image("xfs");
+fn images_cost_what_changed() {
+    for kind in draw("filesystems of images", &FILESYSTEMS, 1) {
+        image(kind);
+    }
 }
 
 #[test]
@@ -216,24 +215,21 @@ fn a_thick_snapshot_that_fills_up_ends_the_run() {
     assert_eq!(fixture.lvm.volumes(), ["vm-1"]);
 }
 
-#[test]
-fn what_dead_runs_left_of_a_snapshot_goes_and_what_is_not_ours_stays() {
-    after_kills_at(&[
-        "snapshot::lvm::making",
-        "snapshot::lvm::made",
-        "snapshot::lvm::snapped",
-        "backup::stored",
-    ]);
-}
+/// Where a run may be killed: what it leaves of a snapshot, and of the list of what changed.
+const KILLS: [&str; 8] = [
+    "snapshot::lvm::making",
+    "snapshot::lvm::delta_tagged",
+    "snapshot::lvm::made",
+    "snapshot::lvm::metadata_reserved",
+    "snapshot::lvm::snapped",
+    "backup::committed",
+    "backup::stored",
+    "snapshot::lvm::kept",
+];
 
 #[test]
-fn what_dead_runs_left_of_a_change_list_goes_and_what_is_not_ours_stays() {
-    after_kills_at(&[
-        "snapshot::lvm::delta_tagged",
-        "snapshot::lvm::metadata_reserved",
-        "backup::committed",
-        "snapshot::lvm::kept",
-    ]);
+fn what_dead_runs_left_goes_and_what_is_not_ours_stays() {
+    after_kills_at(&draw("kills on LVM", &KILLS, 4));
 }
 
 /// Kills a run at each of these points, each followed by one that is not.
@@ -323,11 +319,9 @@ fn server(kind: &'static str) {
 }
 
 #[test]
-fn a_server_on_ext4_restores() {
-    server("ext4");
-}
-
-#[test]
-fn a_server_on_xfs_restores() {
-    server("xfs");
+fn servers_restore() {
+    // Another one than that of the images.
+    for kind in draw("filesystems of servers", &["xfs", "ext4"], 1) {
+        server(kind);
+    }
 }

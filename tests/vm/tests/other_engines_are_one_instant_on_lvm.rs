@@ -3,7 +3,7 @@
 
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::engines::{ALL, RESTLESS, go_round};
-use evenkeel_testkit::effort::rounds;
+use evenkeel_testkit::effort::{draw, rounds};
 use evenkeel_vm::{Case, MIB, VolumeKind};
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +11,8 @@ use std::process::Command;
 /// In memory, and another filesystem than the snapshot's: the images are copied.
 const COPY: &str = "/dev/shm/copy";
 
-fn case(kind: VolumeKind, filesystem: &'static str, sample: u32, (part, of): (u32, u32)) {
-    let rounds = rounds("other engines", sample, ALL * part / of);
+fn case(kind: VolumeKind, filesystem: &'static str) {
+    let rounds = rounds("other engines", 1, ALL / 4);
     let case = Case::start_with(kind, filesystem, &RESTLESS);
     give_way(case.site.running().pid());
     let request = case.site.request(SnapshotChoice::Lvm);
@@ -35,21 +35,14 @@ fn give_way(server: i32) {
 const THIN: VolumeKind = VolumeKind::Thin(1200 * MIB);
 
 #[test]
-fn thick_ext4() {
-    case(VolumeKind::Thick, "ext4", 1, (1, 4));
-}
-
-#[test]
-fn thick_xfs() {
-    case(VolumeKind::Thick, "xfs", 1, (1, 4));
-}
-
-#[test]
-fn thin_ext4() {
-    case(THIN, "ext4", 1, (1, 4));
-}
-
-#[test]
-fn thin_xfs() {
-    case(THIN, "xfs", 1, (1, 4));
+fn on_each_kind_of_volume() {
+    let volumes = [
+        (VolumeKind::Thick, "ext4"),
+        (THIN, "xfs"),
+        (VolumeKind::Thick, "xfs"),
+        (THIN, "ext4"),
+    ];
+    for (kind, filesystem) in draw("volumes", &volumes, 1) {
+        case(kind, filesystem);
+    }
 }

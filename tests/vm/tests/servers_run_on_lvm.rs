@@ -1,6 +1,7 @@
 //! Does a server run on logical volumes in the machine, and is a volume's snapshot point-in-time consistent?
 
 use evenkeel_cases::Site;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::mariadb_10_11;
 use evenkeel_testkit::{LoopFs, Lvm, Scratch};
 use std::path::Path;
@@ -36,13 +37,11 @@ fn run(program: &str, args: &[&str], paths: &[&Path]) {
     assert!(status.expect(program).success(), "{program} {paths:?}");
 }
 
-/// The snapshot's log is replayed when it is mounted, so it is mounted writable.
 #[test]
-fn mariadb_on_ext4() {
-    case("ext4", "noatime");
-}
-
-#[test]
-fn mariadb_on_xfs() {
-    case("xfs", "noatime,nouuid");
+fn mariadb() {
+    // The snapshot's log is replayed when it is mounted, so it is mounted writable.
+    let mounts = [("ext4", "noatime"), ("xfs", "noatime,nouuid")];
+    for (kind, options) in draw("filesystems of servers", &mounts, 1) {
+        case(kind, options);
+    }
 }
