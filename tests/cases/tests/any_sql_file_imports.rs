@@ -8,6 +8,7 @@ use evenkeel_logical::objects::{self, Closeness, Objects, Selection, differences
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::wait::until_within;
 use evenkeel_testkit::{Proxy, Scratch, TestServer};
@@ -244,13 +245,10 @@ fn dumps_of_mariadb() {
 }
 
 #[test]
-fn dumps_of_mysql_8() {
-    dumps(&mysql_8_0_15());
-}
-
-#[test]
-fn dumps_of_mysql_5_7() {
-    dumps(&mysql_5_7_22());
+fn dumps_of_mysql() {
+    for server in draw("servers of MySQL", &[mysql_8_0_15(), mysql_5_7_22()], 1) {
+        dumps(&server);
+    }
 }
 
 /// Files as people write them: what depends on order, on the session or on the server's counting.

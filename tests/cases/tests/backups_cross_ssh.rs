@@ -5,6 +5,7 @@ use evenkeel_cases::Site;
 use evenkeel_cases::far::FarHost;
 use evenkeel_cases::leftovers::assert_only_the_base;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Scratch, TestServer};
 use std::process::Command;
@@ -57,13 +58,16 @@ fn mariadb_xfs() {
 }
 
 #[test]
-fn mysql8_btrfs() {
-    case(mysql_8_0_15(), LoopFs::btrfs(2 * GIB));
-}
-
-#[test]
-fn mysql57_xfs() {
-    case(mysql_5_7_22(), LoopFs::xfs(2 * GIB));
+fn mysql() {
+    type Ground = fn(u64) -> LoopFs;
+    let btrfs: Ground = LoopFs::btrfs;
+    for (server, fs) in draw(
+        "servers of MySQL",
+        &[(mysql_8_0_15(), btrfs), (mysql_5_7_22(), LoopFs::xfs)],
+        1,
+    ) {
+        case(server, fs(2 * GIB));
+    }
 }
 
 #[test]

@@ -210,7 +210,12 @@ fn mariadb_btrfs() {
 
 #[test]
 fn mysql() {
-    type Case<'a> = (fn() -> TestServer, fn(u64) -> LoopFs, SnapshotChoice, &'a [&'a str]);
+    type Case<'a> = (
+        fn() -> TestServer,
+        fn(u64) -> LoopFs,
+        SnapshotChoice,
+        &'a [&'a str],
+    );
     let undo: &[&str] = &["--innodb-undo-tablespaces=2"];
     let cases: [Case<'_>; 3] = [
         (mysql_8_0_15, LoopFs::xfs, SnapshotChoice::Reflink, &[]),

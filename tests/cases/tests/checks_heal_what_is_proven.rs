@@ -8,6 +8,7 @@ use evenkeel_cases::checking::{
 };
 use evenkeel_cases::failpoints::HEAL;
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{account, mariadb_10_11};
 use evenkeel_testkit::{LoopFs, TestServer, servers};
 use serde_json::Value;
@@ -153,14 +154,14 @@ fn refused(server: TestServer) {
 
 #[test]
 fn what_did_not_change_is_healed() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 2) {
         healed(server);
     }
 }
 
 #[test]
 fn what_changed_is_refused() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 2) {
         refused(server);
     }
 }

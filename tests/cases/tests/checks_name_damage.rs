@@ -7,6 +7,7 @@ use evenkeel_cases::checking::{
     make_victim, stop, victim,
 };
 use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_11_8, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer, servers};
 use serde_json::Value;
@@ -114,21 +115,21 @@ fn clustered(server: TestServer) {
 
 #[test]
 fn of_secondary_indexes() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 2) {
         secondary(server);
     }
 }
 
 #[test]
 fn of_secondary_indexes_of_newer_servers() {
-    for server in [mariadb_11_8(), mysql_9()] {
+    for server in draw("newer servers", &[mariadb_11_8(), mysql_9()], 1) {
         secondary(server);
     }
 }
 
 #[test]
 fn of_the_rows_themselves() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 2) {
         clustered(server);
     }
 }

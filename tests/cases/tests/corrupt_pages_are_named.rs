@@ -5,6 +5,7 @@ use evenkeel_cases::Site;
 use evenkeel_cases::leftovers::names_in;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_repository::Repository;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::{LoopFs, TestServer, servers};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -182,14 +183,14 @@ fn nothing_sound_is_forgotten(site: &Site, evenkeel: &Evenkeel, page: u64) {
 
 #[test]
 fn of_a_secondary_index() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 2) {
         case(server, true);
     }
 }
 
 #[test]
 fn of_the_rows_themselves() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 1) {
         case(server, false);
     }
 }

@@ -11,6 +11,7 @@ use evenkeel_logical::objects::Definer;
 use evenkeel_op::{Cancel, Error, Event, Progress, Silent};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
 use evenkeel_testkit::{Bank, Scratch, TestServer};
 use std::path::Path;
@@ -122,18 +123,15 @@ fn mariadb() {
 }
 
 #[test]
-fn mysql_8() {
-    case(&mysql_8_0_15());
-}
-
-#[test]
-fn mysql_5_7() {
-    case(&mysql_5_7_22());
+fn mysql() {
+    for server in draw("servers of MySQL", &[mysql_8_0_15(), mysql_5_7_22()], 1) {
+        case(&server);
+    }
 }
 
 #[test]
 fn newer() {
-    for server in newer_servers() {
+    for server in draw("newer servers", &newer_servers(), 1) {
         case(&server);
     }
 }

@@ -7,6 +7,7 @@ use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::give_to_server;
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{Scratch, TestServer};
@@ -141,23 +142,11 @@ fn on_mariadb_10_11() {
 }
 
 #[test]
-fn on_mariadb_11_8() {
-    come_back(mariadb_11_8());
-}
-
-#[test]
-fn on_mysql_5_7() {
-    come_back(mysql_5_7_22());
-}
-
-#[test]
-fn on_mysql_8() {
-    come_back(mysql_8_0_15());
-}
-
-#[test]
-fn on_mysql_9() {
-    come_back(mysql_9());
+fn on_others() {
+    let servers = [mysql_8_0_15(), mariadb_11_8(), mysql_5_7_22(), mysql_9()];
+    draw("servers of odd values", &servers, 2)
+        .into_iter()
+        .for_each(come_back);
 }
 
 /// Makes a table of texts whose bytes are none of their character set, as servers have them after wrong

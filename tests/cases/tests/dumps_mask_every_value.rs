@@ -6,6 +6,7 @@ use evenkeel_cases::masked::{self, CUSTOMERS, MASKS, Originals, PEOPLE, write_ke
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{Scratch, TestServer};
 use std::path::Path;
@@ -186,11 +187,8 @@ fn of_mariadb_10_11() {
 }
 
 #[test]
-fn of_mysql_8_0_15() {
-    nothing_is_left(&mysql_8_0_15());
-}
-
-#[test]
-fn of_mysql_9() {
-    nothing_is_left(&mysql_9());
+fn of_mysql() {
+    for server in draw("servers of MySQL", &[mysql_8_0_15(), mysql_9()], 1) {
+        nothing_is_left(&server);
+    }
 }

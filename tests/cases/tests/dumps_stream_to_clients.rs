@@ -8,6 +8,7 @@ use evenkeel_cases::dumps::{checksums, make_hard, make_special};
 use evenkeel_cases::program::Evenkeel;
 use evenkeel_logical::objects::{Closeness, Objects, Selection, differences, read};
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
 use evenkeel_testkit::{Bank, Scratch, TestServer};
 use std::fs::File;
@@ -117,18 +118,15 @@ fn mariadb() {
 }
 
 #[test]
-fn mysql_8() {
-    case(&mysql_8_0_15(), true);
-}
-
-#[test]
-fn mysql_5_7() {
-    case(&mysql_5_7_22(), true);
+fn mysql() {
+    for server in draw("servers of MySQL", &[mysql_8_0_15(), mysql_5_7_22()], 1) {
+        case(&server, true);
+    }
 }
 
 #[test]
 fn newer() {
-    for server in newer_servers() {
+    for server in draw("newer servers", &newer_servers(), 1) {
         case(&server, false);
     }
 }

@@ -98,7 +98,7 @@ fn spread(server: TestServer, fs: LoopFs, there: &Path) -> Site {
 /// Roots beside the data directory go beside the restored one.
 #[test]
 fn files_everywhere() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 2) {
         let (name, id) = (server.name, server.id);
         let other = LoopFs::xfs(GIB);
         let mut site = spread(server, LoopFs::xfs(4 * GIB), other.path());
@@ -253,7 +253,7 @@ fn page_sizes() {
 
 #[test]
 fn a_system_tablespace_of_several_files() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 2) {
         let more = ["--innodb-data-file-path=ibdata1:12M;ibdata2:8M;ibdata3:8M:autoextend"];
         let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 500, &more);
         let label = site.server.name;
@@ -302,7 +302,7 @@ fn a_system_tablespace_of_several_files() {
 
 #[test]
 fn tables_without_transactions() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 2) {
         let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 200, &[]);
         let label = site.server.name;
         let mut session = site.running().session().unwrap();
@@ -425,7 +425,7 @@ fn written(path: &Path) -> f64 {
 
 #[test]
 fn compressed_tables() {
-    for server in servers() {
+    for server in draw("servers", &servers(), 2) {
         let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 1000, &[]);
         let label = site.server.name;
         let by_page = match site.server.id {

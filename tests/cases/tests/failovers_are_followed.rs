@@ -9,6 +9,7 @@ use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
 use evenkeel_cases::{SMALL, Site};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{Bank, By, LoopFs, TestServer, until, wait_until_caught_up};
 use rustix::process::{Pid, Signal, kill_process};
@@ -391,13 +392,11 @@ fn followed_on_mariadb_10_11() {
 }
 
 #[test]
-fn followed_on_mysql_8_0_15() {
-    followed(mysql_8_0_15());
-}
-
-#[test]
-fn followed_on_mysql_5_7_22() {
-    followed(mysql_5_7_22());
+fn followed_on_mysql() {
+    let servers = [mysql_8_0_15(), mysql_5_7_22()];
+    draw("servers of MySQL", &servers, 1)
+        .into_iter()
+        .for_each(followed);
 }
 
 #[test]

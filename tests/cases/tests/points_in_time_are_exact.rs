@@ -5,7 +5,7 @@ use evenkeel_cases::Site;
 use evenkeel_cases::leftovers::names_in;
 use evenkeel_cases::points::{add, archive, make_table, mark, restore_to, rows_of};
 use evenkeel_cases::program::{Evenkeel, run};
-use evenkeel_testkit::effort::{Part, share};
+use evenkeel_testkit::effort::{Part, draw, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer, until};
 use std::fs;
@@ -113,32 +113,19 @@ fn on_mariadb_10_11_in_strict_mode() {
     case(mariadb_10_11(), &["--gtid-strict-mode=ON"], true, 1);
 }
 
+/// Of any three, one is of another maker or writes no GTIDs.
 #[test]
-fn on_mysql_8_0_15() {
-    case(mysql_8_0_15(), &[], true, 1);
-}
-
-#[test]
-fn on_mysql_5_7_22() {
-    case(mysql_5_7_22(), &[], true, 0);
-}
-
-#[test]
-fn on_mariadb_11_8() {
-    case(mariadb_11_8(), &[], true, 1);
-}
-
-#[test]
-fn on_mysql_9() {
-    case(mysql_9(), &[], true, 0);
-}
-
-#[test]
-fn on_mysql_5_7_22_without_gtids() {
-    case(
-        mysql_5_7_22(),
-        &["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"],
-        false,
-        1,
-    );
+fn on_others() {
+    let none: &[&str] = &[];
+    let without = &["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"];
+    let others = [
+        (mysql_8_0_15(), none, true, 1),
+        (mariadb_11_8(), none, true, 1),
+        (mysql_5_7_22(), none, true, 0),
+        (mysql_9(), none, true, 0),
+        (mysql_5_7_22(), without, false, 1),
+    ];
+    for (server, options, has_gtids, part) in draw("servers with points", &others, 3) {
+        case(server, options, has_gtids, part);
+    }
 }
