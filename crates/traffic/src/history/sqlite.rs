@@ -30,6 +30,7 @@ impl InFile {
     ///
     /// Errors: `Usage` for what is no history; `Failed` where it cannot be read or written.
     pub(super) fn open(path: &Path, cancel: &Cancel) -> Result<Self> {
+        refuse_directories_of_others(path)?;
         make(path)?;
         // SQLite takes some names for no files.
         let absolute = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
@@ -208,6 +209,26 @@ fn make(path: &Path) -> Result<()> {
         Err(error) if error.kind() == IoKind::AlreadyExists => Ok(()),
         Err(error) => Err(cannot_open(path, error)),
     }
+}
+
+/// Refuses a directory in which another user can make files: SQLite would play a journal that lies beside a history back
+/// into it.
+fn refuse_directories_of_others(path: &Path) -> Result<()> {
+    let absolute = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
+    // Of a link, SQLite looks beside the file that it leads to.
+    let file = absolute.canonicalize().unwrap_or(absolute);
+    let Some(Ok(there)) = file.parent().map(std::fs::metadata) else {
+        return Ok(());
+    };
+    let is_ours = [0, geteuid().as_raw()].contains(&there.uid());
+    if is_ours && there.mode() & 0o002 == 0 {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "another user can make files beside {}, and so change what is in it",
+        path.display()
+    ))
+    .hint("keep histories in a directory that only you can write to"))
 }
 
 fn cannot_open(path: &Path, error: std::io::Error) -> Error {

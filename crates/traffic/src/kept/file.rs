@@ -25,6 +25,8 @@ const MAGIC: &[u8] = b"PAR1";
 const GROUP_BYTES_MAX: u64 = 512 << 20;
 /// Rows that are in memory at a time.
 const BATCH: usize = 1024;
+/// What a footer may take: that of 8 MiB of statements takes six thousand bytes.
+const FOOTER_MOST: u32 = 64 << 20;
 
 /// Returns whether a file that begins like this is Parquet.
 #[must_use]
@@ -246,6 +248,9 @@ fn check_footer(object: &dyn StoredObject) -> ParquetResult<()> {
     let end = object.size().checked_sub(8).ok_or_else(wrong)?;
     let tail = read(object, end, 8)?;
     let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+    if length > FOOTER_MOST {
+        return Err(ParquetError::General(TOO_LARGE.to_owned()));
+    }
     let begin = end.checked_sub(length.into()).ok_or_else(wrong)?;
     match is_footer_sound(&read(object, begin, length as usize)?) {
         true => Ok(()),
@@ -355,5 +360,42 @@ impl Batch {
             (_, true) => self.bytes.get(at).map(|bytes| Cell::Bytes(bytes.data())),
         };
         cell.unwrap_or(Cell::Nothing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As large as its footer claims to be, without taking that room on a disk.
+    struct Hole {
+        footer: u32,
+    }
+
+    impl StoredObject for Hole {
+        fn size(&self) -> u64 {
+            u64::from(self.footer) + 1000
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            assert!(
+                buffer.len() <= FOOTER_MOST as usize,
+                "{} bytes",
+                buffer.len()
+            );
+            if offset == self.size() - 8 {
+                buffer[..4].copy_from_slice(&self.footer.to_le_bytes());
+                buffer[4..].copy_from_slice(MAGIC);
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn footers_that_claim_too_much_are_not_read() {
+        for (footer, what) in [(3 << 30, TOO_LARGE), (FOOTER_MOST, NOT_READ)] {
+            let refused = check_footer(&Hole { footer }).unwrap_err().to_string();
+            assert!(refused.contains(what), "{refused}");
+        }
     }
 }

@@ -357,6 +357,10 @@ fn has(pieces: &[Piece], wanted: &[&str]) -> bool {
 }
 
 fn act(pieces: &[Piece]) -> Act {
+    // A function that reads a file of the server's host, whatever the statement is.
+    if has(pieces, &["load_file"]) {
+        return Act::Left(Left::Files);
+    }
     let second = word(pieces, 1);
     match word(pieces, 0) {
         "select" | "values" | "table" | "with" => reads(pieces),
@@ -625,6 +629,8 @@ mod tests {
             ),
             ("CREATE PROCEDURE p() BEGIN DROP USER a; END", Act::Anything),
             ("SELECT a INTO OUTFILE 'x' FROM t", left(Left::Files)),
+            ("SELECT LOAD_FILE('x')", left(Left::Files)),
+            ("INSERT INTO t SELECT load_file ('x')", left(Left::Files)),
             ("LOAD DATA LOCAL INFILE 'x' INTO TABLE t", left(Left::Files)),
             ("KILL 5", left(Left::Sessions)),
             ("/* app */ SELECT 1", Act::Read),

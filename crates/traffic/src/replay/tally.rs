@@ -22,6 +22,8 @@ const SAMPLE: usize = 1000;
 pub enum Difference {
     /// It failed, and did not before.
     ErrorNew,
+    /// It failed, and whether it did before is not known.
+    ErrorUnknown,
     /// It failed before, and does not now.
     ErrorGone,
     /// It failed otherwise.
@@ -78,8 +80,9 @@ impl Incomparable {
 }
 
 /// All of them, in the order in which reports have them.
-pub const DIFFERENCES: [Difference; 9] = [
+pub const DIFFERENCES: [Difference; 10] = [
     Difference::ErrorNew,
+    Difference::ErrorUnknown,
     Difference::ErrorGone,
     Difference::ErrorChanged,
     Difference::Rows,
@@ -96,6 +99,7 @@ impl Difference {
     pub fn name(self) -> &'static str {
         match self {
             Self::ErrorNew => "error-new",
+            Self::ErrorUnknown => "error-unknown",
             Self::ErrorGone => "error-gone",
             Self::ErrorChanged => "error-changed",
             Self::Lock => "lock",
@@ -112,6 +116,7 @@ impl Difference {
     pub fn says(self) -> &'static str {
         match self {
             Self::ErrorNew => "failed",
+            Self::ErrorUnknown => "failed, and the capture does not know whether they did there",
             Self::ErrorGone => "did not fail again",
             Self::ErrorChanged => "failed with another error",
             Self::Rows => "returned another number of rows",
@@ -248,7 +253,9 @@ fn difference(before: &Did, now: &Played) -> Option<Difference> {
             Some(Difference::Lock)
         }
         // A log that knows no errors, and a statement that nothing came of.
-        (None, Some(_)) if !before.is_error_known && !came_to_something(before) => None,
+        (None, Some(_)) if !before.is_error_known && !came_to_something(before) => {
+            Some(Difference::ErrorUnknown)
+        }
         (None, Some(_)) => Some(Difference::ErrorNew),
         (Some(_), None) => Some(Difference::ErrorGone),
         (Some(before), Some(now)) if before != now => Some(Difference::ErrorChanged),

@@ -4,6 +4,7 @@ use super::InputKind;
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Cancel, Error, Result};
 use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -52,6 +53,11 @@ impl Following {
         }
         let mut first = vec![0; super::input::LOOK];
         let length = file.read_at(&mut first, 0).map_err(failed)?;
+        if super::input::is_compressed(&first[..length]) {
+            let text = format!("{} is compressed: no server appends to it", path.display());
+            return Err(Error::usage(text)
+                .hint("leave --follow out, or follow the log that the server writes"));
+        }
         let kind = InputKind::of_entries(&first[..length]);
         // Without an entry, what kind of log it is shows with the first.
         if kind.is_some() {
@@ -86,6 +92,20 @@ impl Following {
         let (new, old) = (file.metadata()?, self.file.metadata()?);
         let is_same = (new.dev(), new.ino()) == (old.dev(), old.ino());
         if is_same || !new.is_file() || new.len() == 0 {
+            return Ok(None);
+        }
+        // Who may write to the directory may put a link to a file in it that only we can read.
+        let Ok(named) = self.path.symlink_metadata() else {
+            return Ok(None);
+        };
+        let friends = [0, old.uid(), geteuid().as_raw()];
+        if named.is_symlink() && !friends.contains(&named.uid()) {
+            return Err(io::Error::other(
+                "what is in the log's place is a link that another user made",
+            ));
+        }
+        // It was replaced just now: the next look tells.
+        if !named.is_symlink() && (named.dev(), named.ino()) != (new.dev(), new.ino()) {
             return Ok(None);
         }
         // Who may write the log may put a link in its place.

@@ -14,6 +14,11 @@ pub(super) const LOOK: usize = 64 << 10;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
+/// Whether a file with these first bytes is compressed.
+pub(super) fn is_compressed(first: &[u8]) -> bool {
+    first.starts_with(&GZIP) || first.starts_with(&ZSTD)
+}
+
 /// What a file of statements is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {

@@ -8,7 +8,7 @@ mod uprobes;
 use crate::args::{self, CaptureFormat};
 use crate::show::answers::CaptureAnswer;
 use crate::show::{Form, Statements, Ui};
-use evenkeel_op::{Error, Result, exit};
+use evenkeel_op::{Error, Result, exit, units};
 use evenkeel_traffic::capture::Options;
 use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::digest::is_counted;
@@ -39,6 +39,7 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
         shown: 0,
         unanswered: 0,
         others: 0,
+        textless: 0,
         failure: None,
     });
     let read = origin.read(&shared, ui);
@@ -51,10 +52,11 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
     let coverage = match read {
         // Whoever reads what we show has seen enough.
         _ if shown.out.is_closed() => return Ok(exit::DONE),
-        read => read?,
+        Ok(coverage) => coverage,
+        Err(failure) => return Err(broken_off(shown, failure)),
     };
     if let Some(failure) = shown.failure.take() {
-        return Err(failure);
+        return Err(broken_off(shown, failure));
     }
     let answer = end(args, &origin, &coverage, shown)?;
     ui.answer_aside(&answer);
@@ -68,6 +70,20 @@ pub fn run(args: &args::Capture, ui: &Ui) -> Result<u8> {
     })
 }
 
+/// Finishes what is written of a capture that failed; returns the failure, with what is kept.
+fn broken_off(shown: Shown, failure: Error) -> Error {
+    let is_kept = shown.out.is_kept();
+    let ended = shown.out.end(CaptureEnd {
+        damage: Some(failure.chain()),
+        ..CaptureEnd::default()
+    });
+    match (is_kept, ended) {
+        (true, Ok(_)) => failure.hint("what was captured until then is kept, and can be read"),
+        (true, Err(_)) => failure.hint("the files that were complete are kept, and can be read"),
+        (false, _) => failure,
+    }
+}
+
 /// Finishes what is written, and says how much was seen.
 fn end(
     args: &args::Capture,
@@ -76,6 +92,14 @@ fn end(
     shown: Shown,
 ) -> Result<CaptureAnswer> {
     let counts = [shown.shown, shown.unanswered];
+    let mut missing = origin.missing(coverage);
+    // Of other sources, coverage counts them.
+    if shown.textless > 0 && shown.kind == SourceKind::PerformanceSchema {
+        let textless = units::count(shown.textless, "statement");
+        missing.push(format!(
+            "{textless} without text or values: the server does not remember those of prepared statements"
+        ));
+    }
     let written = shown.out.end(CaptureEnd {
         coverage: *coverage,
         is_cut: origin.is_cut(),
@@ -88,7 +112,7 @@ fn end(
         origin.is_cut(),
         origin.damage(),
         origin.seen_by(),
-        origin.missing(coverage),
+        missing,
     );
     answer.tells_apart(shown.others);
     if let Some(written) = written {
@@ -114,6 +138,8 @@ struct Shown {
     unanswered: u64,
     /// Commands that are no statements.
     others: u64,
+    /// Statements whose text, or whose values, are not known.
+    textless: u64,
     /// What went wrong while there was nothing to read.
     failure: Option<Error>,
 }
@@ -135,6 +161,7 @@ impl Shown {
         self.others += u64::from(!is_counted(statement));
         let is_open = statement.total_ns.is_none() && statement.is_asked();
         self.unanswered += u64::from(is_open && self.kind.knows_latency());
+        self.textless += u64::from(statement.is_unseen);
         if self.filter.keeps(statement) && self.out.take(statement)? {
             self.shown += 1;
         }
