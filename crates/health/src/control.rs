@@ -258,7 +258,7 @@ pub fn ask(path: &Path, request: &HealthRequest) -> Result<serde_json::Value> {
             )
             .hint(
                 "it is stopped, or its disk hangs: see 'systemctl status evenkeel-health', or its process in ps; \
-                 let it go on with kill -CONT, or restart it",
+                 continue it with kill -CONT, or restart it",
             ));
         }
         exchanged => exchanged.context(failed).map_err(none)?,

@@ -385,7 +385,7 @@ impl Machine {
             let since = finished + self.rules.stale;
             return (HealthState::Down, since, DecidedBy::Stalled);
         }
-        // Those who are on a drained server stay there while its prober starts anew: it was well a moment ago.
+        // Those who are on a drained server stay there while its prober restarts: it was well a moment ago.
         let was_well = self.was_up && now.saturating_sub(self.since) <= self.rules.stale;
         match (self.measured, &self.order) {
             (Measured::Up, Some((_, since))) => (HealthState::Draining, *since, DecidedBy::Order),

@@ -412,6 +412,11 @@ fn what_is_not_there_is_never_taken_for_well() {
         watched.watch(checks);
         assert_eq!(watched.causes(), [wanted]);
     }
+}
+
+#[test]
+fn what_may_not_be_looked_at_is_unknown() {
+    let mut watched = Watched::new(&mariadb_10_11(), &[], checks());
     // A check that may not be made is not one that was passed.
     let mut root = watched.running().session().unwrap();
     root.run("REVOKE ALL PRIVILEGES, GRANT OPTION FROM checker@localhost")

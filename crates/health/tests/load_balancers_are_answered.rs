@@ -289,7 +289,7 @@ fn answers_that_nobody_reads_end() {
 }
 
 #[test]
-fn a_drained_server_stays_drained_while_its_prober_starts_anew() {
+fn a_drained_server_stays_drained_while_its_prober_restarts() {
     let before = Remembered {
         was_up: true,
         order: Some(HealthOrder::Drain("upgrade".to_owned())),

@@ -150,7 +150,7 @@ fn after_a_restart_of_the_prober_one_success_proves_what_was_up() {
 }
 
 #[test]
-fn those_who_are_on_a_drained_server_stay_while_its_prober_starts_anew() {
+fn those_who_are_on_a_drained_server_stay_while_its_prober_restarts() {
     let mut machine = Machine::new(rules(), Duration::ZERO);
     states(&mut machine, 1, "++");
     machine.order(HealthOrder::Drain("upgrade".to_owned()), seconds(3));
