@@ -1,6 +1,6 @@
 //! What is known about every server, in memory: one thread writes it, others answer from it.
 
-use crate::machine::{HealthOrder, HealthState, Machine, Remembered, Rules, Verdict};
+use crate::machine::{Glance, HealthOrder, HealthState, Machine, Remembered, Rules, Verdict};
 use crate::probe::Observed;
 use crate::reason::{Cause, Reason};
 use serde::Serialize;
@@ -140,7 +140,7 @@ impl Board {
         known.machine.probed(now, observed.reasons.clone());
         let before = std::mem::replace(&mut known.observed, observed);
         // While single failures are borne, so is what they leave unknown.
-        if known.machine.verdict(now).state == HealthState::Up {
+        if known.machine.glance(now).state == HealthState::Up {
             let seen = &mut known.observed;
             seen.is_writable = seen.is_writable.or(before.is_writable);
             seen.replicates = seen.replicates.or(before.replicates);
@@ -165,6 +165,19 @@ impl Board {
     pub fn verdict(&self, server: usize) -> Verdict {
         let now = self.now();
         self.known(server).machine.verdict(now)
+    }
+
+    /// Returns what tells whether anyone has to hear of a server.
+    #[must_use]
+    pub fn glance(&self, server: usize) -> Glance {
+        let now = self.now();
+        self.known(server).machine.glance(now)
+    }
+
+    /// Returns how many probes have ended.
+    #[must_use]
+    pub fn probes(&self, server: usize) -> u64 {
+        self.known(server).counts.probes
     }
 
     /// Returns what outlasts this process.

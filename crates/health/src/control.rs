@@ -3,14 +3,17 @@
 use crate::board::{Board, Shown};
 use crate::keep::Keep;
 use crate::machine::HealthOrder;
+use crate::reason::plain;
 use evenkeel_op::own_directory::OwnDirectory;
-use evenkeel_op::{Context, Error, ErrorKind, Result};
-use rustix::fs::{self as sys, AtFlags, FileType};
+use evenkeel_op::{Context, Error, ErrorKind, Result, units};
+use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags};
 use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -23,6 +26,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_BYTES: u64 = 4096;
 const ANSWER_BYTES: u64 = 16 << 20;
 const PAUSE: Duration = Duration::from_millis(50);
+/// A socket's address has 108 bytes, and ends with a zero. The way to the directory is up to `/proc/self/fd/1234567/`.
+const NAME_BYTES: usize = 107 - 22;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +60,10 @@ struct Answer<T> {
 /// The socket, removed in the end.
 #[derive(Debug)]
 pub struct Control {
-    path: PathBuf,
+    directory: OwnDirectory,
+    name: OsString,
+    /// Device and number of the socket: the path may be another one's by now.
+    own: Option<(u64, u64)>,
 }
 
 impl Control {
@@ -76,7 +84,7 @@ impl Control {
                         .hint("name another path with --control"),
                 );
             }
-            if UnixStream::connect(&anchor).is_ok() {
+            if is_answered(&anchor) {
                 let busy = format!("another 'evenkeel health run' obeys at {}", path.display());
                 return Err(Error::new(ErrorKind::Busy, busy).hint("give each its own --control"));
             }
@@ -88,6 +96,7 @@ impl Control {
         let listener = UnixListener::bind(&anchor).context(failed)?;
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&anchor, mode).context(failed)?;
+        let own = identity(&directory, &name);
         std::thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
@@ -101,19 +110,45 @@ impl Control {
             })
             .context(|| "failed to start a thread")?;
         Ok(Self {
-            path: path.to_owned(),
+            directory,
+            name,
+            own,
         })
     }
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
-        if let Ok((directory, name)) = split(&self.path)
-            && let Ok(directory) = OwnDirectory::open(&directory)
-        {
-            let _ = sys::unlinkat(&*directory, name, AtFlags::empty());
+        // Whoever found it dead and took its place keeps its own.
+        if self.own.is_some() && identity(&self.directory, &self.name) == self.own {
+            let _ = sys::unlinkat(&*self.directory, &self.name, AtFlags::empty());
         }
     }
+}
+
+fn identity(directory: &OwnDirectory, name: &OsStr) -> Option<(u64, u64)> {
+    let found = sys::statat(&**directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some((found.st_dev, found.st_ino))
+}
+
+/// Returns whether a process listens at a socket, whatever that does now.
+fn is_answered(path: &Path) -> bool {
+    match reach(path) {
+        Ok(_) => true,
+        // So many wait already that it must be there.
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+/// Connects, and does not wait for one that is stopped: `WouldBlock` if too many wait already.
+fn reach(path: &Path) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &address)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 fn split(path: &Path) -> Result<(PathBuf, OsString)> {
@@ -122,6 +157,14 @@ fn split(path: &Path) -> Result<(PathBuf, OsString)> {
     let both = path.parent().zip(path.file_name());
     let (parent, name) =
         both.ok_or_else(|| Error::usage(format!("{} cannot be a socket", path.display())))?;
+    if name.len() > NAME_BYTES {
+        let shown = path.display();
+        return Err(Error::usage(format!(
+            "{shown} cannot be a socket: its name has {} bytes",
+            name.len()
+        ))
+        .hint(format!("give it a name of at most {NAME_BYTES} bytes")));
+    }
     Ok((evenkeel_op::paths::resolved(parent), name.to_owned()))
 }
 
@@ -198,8 +241,28 @@ pub fn ask(path: &Path, request: &HealthRequest) -> Result<serde_json::Value> {
             .of_kind(ErrorKind::Unreachable)
             .hint("check that it runs with this --control, and that you are the user who runs it")
     };
-    let stream = UnixStream::connect(path).context(failed).map_err(none)?;
-    let answer = exchange(&stream, request).context(failed).map_err(none)?;
+    let (parent, name) = split(path)?;
+    // A directory's path may be longer than a socket's address.
+    let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = sys::open(&parent, way, Mode::empty());
+    let parent = parent.map_err(io::Error::from).context(failed);
+    let parent = parent.map_err(none)?;
+    let way = format!("/proc/self/fd/{}", parent.as_raw_fd());
+    let exchanged = reach(&Path::new(&way).join(name)).and_then(|it| exchange(&it, request));
+    let answer = match exchanged {
+        Err(error) if is_late(&error) => {
+            let waited = units::duration(TIMEOUT);
+            return Err(Error::new(
+                ErrorKind::Unreachable,
+                format!("'evenkeel health run' at {shown} is there, but has not answered for {waited}"),
+            )
+            .hint(
+                "it is stopped, or its disk hangs: see 'systemctl status evenkeel-health', or its process in ps; \
+                 continue it with kill -CONT, or restart it",
+            ));
+        }
+        exchanged => exchanged.context(failed).map_err(none)?,
+    };
     match answer {
         Answer {
             servers: Some(servers),
@@ -207,10 +270,18 @@ pub fn ask(path: &Path, request: &HealthRequest) -> Result<serde_json::Value> {
         } => Ok(servers),
         Answer { kind, message, .. } => {
             let kind = kind.and_then(|kind| ErrorKind::named(&kind));
-            let message = message.unwrap_or_else(failed);
+            // It may be another user's, and say what it likes.
+            let message = message.map_or_else(failed, |message| plain(&message));
             Err(Error::new(kind.unwrap_or(ErrorKind::Failed), message))
         }
     }
+}
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
 }
 
 fn exchange(stream: &UnixStream, request: &HealthRequest) -> io::Result<Answer<serde_json::Value>> {
@@ -222,5 +293,8 @@ fn exchange(stream: &UnixStream, request: &HealthRequest) -> io::Result<Answer<s
     to.write_all(&text)?;
     let mut line = String::new();
     BufReader::new(stream.take(ANSWER_BYTES)).read_line(&mut line)?;
+    if line.is_empty() {
+        return Err(io::Error::other("it hung up"));
+    }
     serde_json::from_str(&line).map_err(io::Error::other)
 }

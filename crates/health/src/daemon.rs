@@ -1,10 +1,11 @@
-//! The loop of `evenkeel health run`: probes, verdicts, and everyone who hears of them.
+//! The loop of `evenkeel health run`: probes, verdicts, and everyone who hears of them. Nothing in it waits for a disk,
+//! for a reader or for a program: that is done aside.
 
 use crate::action::Actor;
 use crate::board::{Board, Shown};
-use crate::keep::Keep;
-use crate::machine::{HealthOrder, HealthState};
+use crate::machine::{Glance, HealthState};
 use crate::notify::Notify;
+use crate::saver::Saver;
 use crate::watch::Watch;
 use evenkeel_op::{Cancel, Result};
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// How often requests to stop, orders, and verdicts that grew old are looked at.
 const LOOK: Duration = Duration::from_millis(100);
+/// In the end, how long the disk is waited for.
+const LAST_SAVE: Duration = Duration::from_secs(5);
 
 /// What is told of.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub enum Told<'a> {
     ActionFailed(&'a str, String),
     /// What should outlast this process could not be written.
     NotKept(evenkeel_op::Error),
+    /// It could be written again.
+    KeptAgain,
     /// Each server has been probed.
     Ready,
 }
@@ -33,7 +38,7 @@ pub struct Daemon {
     /// Where answers come from.
     pub board: Arc<Board>,
     /// What outlasts this process.
-    pub keep: Option<Arc<Keep>>,
+    pub saver: Option<Saver>,
     /// The operator's program.
     pub actor: Option<Actor>,
     /// The service manager.
@@ -42,30 +47,23 @@ pub struct Daemon {
     pub count: Option<u64>,
 }
 
-/// What was told of a server last.
-#[derive(Debug, Clone, PartialEq, Default)]
-struct Last {
-    state: Option<HealthState>,
-    cause: Option<crate::reason::Cause>,
-    order: Option<HealthOrder>,
-    is_locked: bool,
-}
-
 impl Daemon {
-    /// Probes until a stop is asked for, or the count is reached. `tell` hears of changes.
+    /// Probes until a stop is asked for, or the count is reached. `tell` hears of changes, and must not wait.
     ///
     /// # Errors
     ///
-    /// `Interrupted` or `Terminated`.
+    /// `Interrupted` or `Terminated`; once the count is reached, why something could not be kept.
     pub fn run(&mut self, cancel: &Cancel, tell: &mut dyn FnMut(Told<'_>)) -> Result<()> {
-        let mut last = vec![Last::default(); self.board.len()];
+        let mut last: Vec<Option<Glance>> = vec![None; self.board.len()];
         let mut is_ready = false;
         let mut swept = Instant::now();
         loop {
             if let Err(stopped) = cancel.check() {
                 self.notify.stopping();
                 // How long ago failures were is known by when this was written.
-                self.keep_now(tell);
+                if let Err(error) = self.keep_last() {
+                    tell(Told::NotKept(error));
+                }
                 return Err(stopped);
             }
             let known = self.watch.next(LOOK);
@@ -90,57 +88,62 @@ impl Daemon {
                 tell(Told::Ready);
             }
             if is_changed {
-                self.changed(tell);
+                self.changed();
+            }
+            match self.saver.as_ref().and_then(Saver::news) {
+                Some(Err(error)) => tell(Told::NotKept(error)),
+                Some(Ok(())) => tell(Told::KeptAgain),
+                None => {}
             }
             if self.is_over() {
-                return Ok(());
+                return self.keep_last();
             }
         }
     }
 
     fn is_over(&self) -> bool {
         self.count.is_some_and(|count| {
-            (0..self.board.len()).all(|server| self.board.shown(server).counts.probes >= count)
+            (0..self.board.len()).all(|server| self.board.probes(server) >= count)
         })
     }
 
     /// Has everyone hear of a server's change. Returns whether something has to be kept.
-    fn follow(&mut self, server: usize, last: &mut Last, tell: &mut dyn FnMut(Told<'_>)) -> bool {
-        let verdict = self.board.verdict(server);
-        let remembered = self.board.remembered(server);
-        let now = Last {
-            state: Some(verdict.state),
-            cause: verdict.reasons.first().map(|reason| reason.cause),
-            order: remembered.order,
-            is_locked: remembered.is_locked,
-        };
+    fn follow(
+        &mut self,
+        server: usize,
+        last: &mut Option<Glance>,
+        tell: &mut dyn FnMut(Told<'_>),
+    ) -> bool {
+        let now = self.board.glance(server);
         if let Some(actor) = &mut self.actor
-            && let Some(why) = actor.step(server, || self.board.shown(server), verdict.state)
+            && let Some(why) = actor.step(server, || self.board.shown(server), now.state)
         {
             tell(Told::ActionFailed(self.board.name(server), why));
         }
-        if now == *last {
+        if *last == Some(now) {
             return false;
         }
-        if (now.state, now.cause) != (last.state, last.cause) {
+        if last.is_none_or(|last| (now.state, now.cause) != (last.state, last.cause)) {
             tell(Told::Changed(&self.board.shown(server)));
         }
-        *last = now;
+        *last = Some(now);
         true
     }
 
-    fn keep_now(&self, tell: &mut dyn FnMut(Told<'_>)) {
-        if let Some(keep) = &self.keep
-            && let Err(error) = keep.save(&self.board)
-        {
-            tell(Told::NotKept(error));
+    /// Has everything kept that is known now, and waits for it.
+    fn keep_last(&mut self) -> Result<()> {
+        match self.saver.take() {
+            Some(saver) => saver.finish(LAST_SAVE),
+            None => Ok(()),
         }
     }
 
-    fn changed(&self, tell: &mut dyn FnMut(Told<'_>)) {
-        self.keep_now(tell);
+    fn changed(&self) {
+        if let Some(saver) = &self.saver {
+            saver.want();
+        }
         let count = self.board.len();
-        let states = (0..count).map(|server| self.board.verdict(server).state);
+        let states = (0..count).map(|server| self.board.glance(server).state);
         let up = states.filter(|state| *state == HealthState::Up).count();
         self.notify
             .status(&format!("{up} of {count} servers are up"));

@@ -2,7 +2,7 @@
 //! replaced as one piece.
 
 use crate::board::Board;
-use crate::machine::Remembered;
+use crate::machine::{HealthOrder, Remembered};
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::{self as sys, FileType, FlockOperation, Mode, OFlags};
@@ -20,12 +20,75 @@ const SCHEMA: &str = "evenkeel/health-state/1";
 /// No file of ours is longer.
 const BYTES: u64 = 16 << 20;
 
+/// What a server's state is kept under: what the user called it, whatever was found there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateKey {
+    key: String,
+    /// What it may have been kept under by earlier versions.
+    before: Vec<String>,
+}
+
+impl StateKey {
+    /// Makes the key of a server that the user gave a name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            key: name.to_owned(),
+            before: Vec::new(),
+        }
+    }
+
+    /// Makes the key of a server at a socket, which is an absolute path; `typed` is what the user wrote.
+    #[must_use]
+    pub fn socket(path: &Path, typed: &Path) -> Self {
+        Self {
+            key: path.display().to_string(),
+            before: vec![typed.display().to_string()],
+        }
+    }
+
+    /// Makes the key of a server at a port.
+    #[must_use]
+    pub fn tcp(host: &str, port: u16) -> Self {
+        Self {
+            key: format!("{host}:{port}"),
+            before: vec![host.to_owned()],
+        }
+    }
+
+    /// Makes the key of the server at whichever of these usual sockets there is: nothing was said about it.
+    #[must_use]
+    pub fn usual_socket(usual: &[&str]) -> Self {
+        Self {
+            key: "localhost".to_owned(),
+            before: usual.iter().map(|path| (*path).to_owned()).collect(),
+        }
+    }
+}
+
 /// The directory, held by this process.
 #[derive(Debug)]
 pub struct Keep {
     directory: OwnDirectory,
-    /// What was known of servers that are not watched now. One writer at a time.
-    others: Mutex<BTreeMap<String, Remembered>>,
+    known: Mutex<Kept>,
+}
+
+/// What is in the file. One writer at a time.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Also of servers that are not watched now.
+    servers: BTreeMap<String, Remembered>,
+    /// What the servers' states are kept under, by their names; the name itself, if it is not here.
+    keys: BTreeMap<String, String>,
+}
+
+/// The state of a server that is not watched now, and that a person has to hear of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotWatched {
+    /// What it is kept under.
+    pub key: String,
+    /// What a person wanted of it.
+    pub order: Option<HealthOrder>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,7 +119,7 @@ impl Keep {
         })?;
         Ok(Self {
             directory,
-            others: Mutex::new(BTreeMap::new()),
+            known: Mutex::default(),
         })
     }
 
@@ -90,7 +153,7 @@ impl Keep {
                 for age in servers.values_mut().flat_map(|one| &mut one.flap_ages_ms) {
                     *age = age.saturating_add(past);
                 }
-                self.others().clone_from(&servers);
+                self.kept().servers.clone_from(&servers);
                 Ok(servers)
             }
             false => Err(Error::failed(failed())
@@ -99,8 +162,40 @@ impl Keep {
         }
     }
 
-    fn others(&self) -> MutexGuard<'_, BTreeMap<String, Remembered>> {
-        self.others.lock().unwrap_or_else(|e| e.into_inner())
+    /// Returns what an earlier process knew of a server, after [`Keep::load`]. From now on, the server of this name is
+    /// kept under this key. What an earlier version kept under other keys is taken together.
+    #[must_use]
+    pub fn resume(&self, name: &str, key: &StateKey) -> Remembered {
+        let mut kept = self.kept();
+        kept.keys.insert(name.to_owned(), key.key.clone());
+        if let Some(known) = kept.servers.get(&key.key) {
+            return known.clone();
+        }
+        let before = key.before.iter();
+        let olds: Vec<Remembered> = before.filter_map(|old| kept.servers.remove(old)).collect();
+        let together = Remembered::together(olds);
+        kept.servers.insert(key.key.clone(), together.clone());
+        together
+    }
+
+    /// Returns the servers that are not watched, and that a person took out of use, or has to put into use again.
+    #[must_use]
+    pub fn not_watched(&self) -> Vec<NotWatched> {
+        let kept = self.kept();
+        let is_watched = |key: &String| kept.keys.values().any(|it| it == key);
+        let left = kept
+            .servers
+            .iter()
+            .filter(|(key, known)| !is_watched(key) && (known.order.is_some() || known.is_locked));
+        left.map(|(key, known)| NotWatched {
+            key: key.clone(),
+            order: known.order.clone(),
+        })
+        .collect()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.known.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Writes what is known now; of servers that are not watched, what was known before.
@@ -109,13 +204,17 @@ impl Keep {
     ///
     /// `Failed`: then the file is as it was.
     pub fn save(&self, board: &Board) -> Result<()> {
-        let mut all = self.others();
-        let each = (0..board.len()).map(|at| (board.name(at).to_owned(), board.remembered(at)));
-        all.extend(each);
+        let mut kept = self.kept();
+        for server in 0..board.len() {
+            let name = board.name(server);
+            let key = kept.keys.get(name).cloned();
+            let key = key.unwrap_or_else(|| name.to_owned());
+            kept.servers.insert(key, board.remembered(server));
+        }
         let document = Document {
             schema: SCHEMA.to_owned(),
             saved_ms: now_ms(),
-            servers: all.clone(),
+            servers: kept.servers.clone(),
         };
         let shown = self.directory.path().join(NAME);
         self.replace(&document)

@@ -3,6 +3,7 @@
 //! and people are obeyed (`control`). The loop is in `daemon`.
 
 pub mod action;
+pub mod aside;
 pub mod board;
 pub mod control;
 pub mod daemon;
@@ -11,5 +12,6 @@ pub mod machine;
 pub mod notify;
 pub mod probe;
 pub mod reason;
+pub mod saver;
 pub mod serve;
 pub mod watch;

@@ -93,6 +93,30 @@ pub struct Verdict {
     pub reasons: Vec<Reason>,
 }
 
+/// What a server is, in short: what stays the same needs nobody's attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    /// What it is.
+    pub state: HealthState,
+    /// Why it is not up: the first cause.
+    pub cause: Option<Cause>,
+    /// It stays down until a person releases it.
+    pub is_locked: bool,
+    /// So many orders were taken or ended.
+    pub orders: u64,
+}
+
+/// By what a server is what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DecidedBy {
+    /// A person.
+    Order,
+    /// No probe has ended for too long.
+    Stalled,
+    /// Probes.
+    Probes,
+}
+
 /// What outlasts the process. Times are ages at the moment of writing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -105,6 +129,26 @@ pub struct Remembered {
     pub is_locked: bool,
     /// How long ago it failed, in milliseconds.
     pub flap_ages_ms: Vec<u64>,
+}
+
+impl Remembered {
+    /// Returns what is known of a server that was taken for several: nothing that keeps it out of use is lost.
+    pub(crate) fn together(all: Vec<Self>) -> Self {
+        let was_up = !all.is_empty() && all.iter().all(|one| one.was_up);
+        let mut together = Self {
+            was_up,
+            ..Self::default()
+        };
+        for one in all {
+            let is_stricter = matches!(one.order, Some(HealthOrder::Maintenance(_)));
+            if together.order.is_none() || is_stricter {
+                together.order = one.order;
+            }
+            together.is_locked |= one.is_locked;
+            together.flap_ages_ms.extend(one.flap_ages_ms);
+        }
+        together
+    }
 }
 
 /// What probes say.
@@ -129,6 +173,7 @@ pub struct Machine {
     held_until: Duration,
     is_locked: bool,
     order: Option<(HealthOrder, Duration)>,
+    orders: u64,
     /// Of the last probe that failed.
     reasons: Vec<Reason>,
     /// When the last probe ended.
@@ -160,6 +205,7 @@ impl Machine {
             held_until: now,
             is_locked: before.is_locked,
             order: before.order.clone().map(|order| (order, now)),
+            orders: 0,
             reasons: Vec::new(),
             finished: None,
             was_up: before.was_up,
@@ -270,12 +316,14 @@ impl Machine {
     /// Takes an order.
     pub fn order(&mut self, order: HealthOrder, now: Duration) {
         self.order = Some((order, now));
+        self.orders += 1;
     }
 
     /// Ends every order, holds and locks, and forgets failures: a person says that it is well. It turns up with the
     /// next success that is enough.
     pub fn release(&mut self, now: Duration) {
         self.order = None;
+        self.orders += 1;
         self.is_locked = false;
         self.flaps.clear();
         self.held_until = now;
@@ -284,32 +332,69 @@ impl Machine {
     /// Returns what the server is now.
     #[must_use]
     pub fn verdict(&self, now: Duration) -> Verdict {
-        let of = |state, since, reasons| Verdict {
+        let (state, since, by) = self.stands(now);
+        let reasons = match (by, &self.order, self.finished) {
+            (DecidedBy::Order, Some((order, _)), _) => vec![ordered(order)],
+            (DecidedBy::Stalled, _, Some(finished)) => {
+                let age = units::duration(now.saturating_sub(finished));
+                vec![Reason::new(
+                    Cause::Stalled,
+                    format!("the last probe ended {age} ago"),
+                )]
+            }
+            _ if state == HealthState::Up => Vec::new(),
+            _ => self.why_not(now),
+        };
+        Verdict {
             state,
             since,
             reasons,
+        }
+    }
+
+    /// Returns the same in short. It is asked for all the time, and makes nothing that has to be freed.
+    #[must_use]
+    pub fn glance(&self, now: Duration) -> Glance {
+        let (state, _, by) = self.stands(now);
+        let cause = match by {
+            DecidedBy::Order => Some(Cause::Order),
+            DecidedBy::Stalled => Some(Cause::Stalled),
+            DecidedBy::Probes if state == HealthState::Up => None,
+            DecidedBy::Probes => Some(match self.reasons.first() {
+                Some(reason) => reason.cause,
+                None if self.is_locked => Cause::Flapping,
+                None if now < self.held_until => Cause::Held,
+                None => Cause::Starting,
+            }),
         };
-        if let Some((HealthOrder::Maintenance(why), since)) = &self.order {
-            return of(HealthState::Maintenance, *since, vec![ordered(why)]);
+        Glance {
+            state,
+            cause,
+            is_locked: self.is_locked,
+            orders: self.orders,
+        }
+    }
+
+    fn stands(&self, now: Duration) -> (HealthState, Duration, DecidedBy) {
+        if let Some((HealthOrder::Maintenance(_), since)) = &self.order {
+            return (HealthState::Maintenance, *since, DecidedBy::Order);
         }
         if let Some(finished) = self.finished
             && now.saturating_sub(finished) > self.rules.stale
         {
-            let age = units::duration(now.saturating_sub(finished));
-            let stalled = Reason::new(Cause::Stalled, format!("the last probe ended {age} ago"));
-            return of(
-                HealthState::Down,
-                finished + self.rules.stale,
-                vec![stalled],
-            );
+            let since = finished + self.rules.stale;
+            return (HealthState::Down, since, DecidedBy::Stalled);
         }
+        // Those who are on a drained server stay there while its prober restarts: it was well a moment ago.
+        let was_well = self.was_up && now.saturating_sub(self.since) <= self.rules.stale;
         match (self.measured, &self.order) {
-            (Measured::Up, Some((HealthOrder::Drain(why), since))) => {
-                of(HealthState::Draining, *since, vec![ordered(why)])
+            (Measured::Up, Some((_, since))) => (HealthState::Draining, *since, DecidedBy::Order),
+            (Measured::Starting, Some((_, since))) if was_well => {
+                (HealthState::Draining, *since, DecidedBy::Order)
             }
-            (Measured::Up, _) => of(HealthState::Up, self.since, Vec::new()),
-            (Measured::Starting, _) => of(HealthState::Starting, self.since, self.why_not(now)),
-            (Measured::Down, _) => of(HealthState::Down, self.since, self.why_not(now)),
+            (Measured::Up, None) => (HealthState::Up, self.since, DecidedBy::Probes),
+            (Measured::Starting, _) => (HealthState::Starting, self.since, DecidedBy::Probes),
+            (Measured::Down, _) => (HealthState::Down, self.since, DecidedBy::Probes),
         }
     }
 
@@ -328,7 +413,10 @@ impl Machine {
             reasons.push(Reason::new(Cause::Held, format!("for {left} more")));
         }
         if reasons.is_empty() {
-            let text = format!("{} good probes of {}", self.successes, self.rules.rise);
+            let text = match self.successes < self.rules.rise {
+                true => format!("{} good probes of {}", self.successes, self.rules.rise),
+                false => "the next good probe turns it up".to_owned(),
+            };
             reasons.push(Reason::new(Cause::Starting, text));
         }
         reasons
@@ -349,6 +437,7 @@ impl Machine {
     }
 }
 
-fn ordered(why: &str) -> Reason {
+fn ordered(order: &HealthOrder) -> Reason {
+    let (HealthOrder::Drain(why) | HealthOrder::Maintenance(why)) = order;
     Reason::new(Cause::Order, why)
 }

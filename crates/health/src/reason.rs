@@ -35,6 +35,8 @@ pub enum Cause {
     Galera,
     /// A table cannot be read.
     Unreadable,
+    /// A row cannot be written.
+    Unwritable,
     /// The operator's statement failed.
     Query,
     /// No probe has ended for too long: the prober is stuck.
@@ -49,7 +51,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, for metrics.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Starting,
         Self::Refused,
         Self::Hung,
@@ -62,6 +64,7 @@ impl Cause {
         Self::Disk,
         Self::Galera,
         Self::Unreadable,
+        Self::Unwritable,
         Self::Query,
         Self::Stalled,
         Self::Held,
@@ -85,6 +88,7 @@ impl Cause {
             Self::Disk => "disk",
             Self::Galera => "galera",
             Self::Unreadable => "unreadable",
+            Self::Unwritable => "unwritable",
             Self::Query => "query",
             Self::Stalled => "stalled",
             Self::Held => "held",
@@ -106,14 +110,23 @@ pub struct Reason {
 impl Reason {
     /// Makes a reason. A server's words are its own: no letter of them drives a terminal, and there are not many.
     pub fn new(cause: Cause, text: impl AsRef<str>) -> Self {
-        let plain = |letter| if is_obeyed(letter) { ' ' } else { letter };
-        let mut letters = text.as_ref().chars().map(plain);
+        let mut letters = text.as_ref().chars().map(plain_letter);
         let mut text: String = letters.by_ref().take(LETTERS).collect();
         if letters.next().is_some() {
             text.push('…');
         }
         Self { cause, text }
     }
+}
+
+/// Returns a text of somebody else's without letters that drive a terminal.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    text.chars().map(plain_letter).collect()
+}
+
+fn plain_letter(letter: char) -> char {
+    if is_obeyed(letter) { ' ' } else { letter }
 }
 
 impl fmt::Display for Reason {

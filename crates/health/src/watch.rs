@@ -206,7 +206,8 @@ impl Seat {
             return Some(report.observed);
         }
         if self.workers.len() > 1 {
-            self.workers.remove(at).retire();
+            // Its goodbye to the server is nobody's to wait for.
+            self.workers.remove(at).dismiss();
         }
         None
     }

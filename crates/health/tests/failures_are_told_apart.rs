@@ -6,9 +6,14 @@ use evenkeel_health::watch::{Target, Timing, Watch};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_testkit::servers::{TestServer, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
-use evenkeel_testkit::{Scratch, until};
+use evenkeel_testkit::servers::{
+    TestServer, give_to_server, mariadb_10_11, mysql_5_7_22, mysql_8_0_15,
+};
+use evenkeel_testkit::{LoopFs, Scratch, until};
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,8 +61,12 @@ impl Watched {
 
     /// Watches it with other checks.
     fn watch(&mut self, checks: Checks) {
-        let mut options = ConnectOptions::over_socket(self.running().socket(), CHECKER);
-        options.password = Some(evenkeel_server::options::Secret::new("s3same"));
+        self.watch_as(CHECKER, Some("s3same"), checks);
+    }
+
+    fn watch_as(&mut self, user: &str, password: Option<&str>, checks: Checks) {
+        let mut options = ConnectOptions::over_socket(self.running().socket(), user);
+        options.password = password.map(evenkeel_server::options::Secret::new);
         let target = Target {
             name: "shop".to_owned(),
             options,
@@ -200,6 +209,143 @@ fn freezes_and_goes(watched: &mut Watched, mut root: Session) {
     assert!(watched.room.path().exists());
 }
 
+/// Writes that do not work, although `read_only` is off.
+fn writes_are_tried(server: &TestServer) {
+    let wanted = Checks {
+        expected: Expected::Writable,
+        write_table: Some("shop.beat".parse().unwrap()),
+        ..checks()
+    };
+    let mut watched = Watched::new(server, &["--server-id=7"], wanted.clone());
+    let mut root = watched.running().session().unwrap();
+    assert_eq!(watched.causes(), [Cause::Login], "it may not write");
+    assert_eq!(watched.next().unknown.len(), 1);
+    root.run("GRANT INSERT, DELETE ON shop.* TO checker@localhost")
+        .unwrap();
+    assert_eq!(watched.causes(), [Cause::Unwritable], "there is no table");
+    root.run("CREATE TABLE shop.beat (id BIGINT UNSIGNED PRIMARY KEY, at DATETIME(6))")
+        .unwrap();
+    assert_eq!(watched.causes(), []);
+    let row = "SELECT CONCAT(id, ' ', at <= UTC_TIMESTAMP(6)) FROM shop.beat";
+    assert_eq!(root.value(row).unwrap().as_deref(), Some("7 1"));
+    // SELECT works, and so does all that is asked for besides.
+    root.run("FLUSH TABLES WITH READ LOCK").unwrap();
+    for _ in 0..3 {
+        assert_eq!(watched.causes(), [Cause::Stuck], "{}", server.name);
+        assert!(watched.sessions(&mut root) <= 2);
+    }
+    root.run("UNLOCK TABLES").unwrap();
+    watched.until_causes("writes work again", &[]);
+    for name in ["tx_read_only", "transaction_read_only", "offline_mode"] {
+        if root.run(&format!("SET GLOBAL {name} = ON")).is_err() {
+            // A server of this version has no such variable.
+            continue;
+        }
+        let wanted = match name {
+            "offline_mode" => Cause::Refused,
+            _ => Cause::Role,
+        };
+        assert_eq!(watched.causes(), [wanted], "{name}");
+        root.run(&format!("SET GLOBAL {name} = OFF")).unwrap();
+        watched.until_causes("it is writable again", &[]);
+    }
+    // Whoever may log in in offline mode still says that nobody else may.
+    watched.watch_as("root", None, wanted.clone());
+    assert_eq!(watched.causes(), []);
+    if root.run("SET GLOBAL offline_mode = ON").is_ok() {
+        assert_eq!(watched.causes(), [Cause::Refused], "{}", server.name);
+        root.run("SET GLOBAL offline_mode = OFF").unwrap();
+    }
+    // Of a replica, the newest row says how far it is behind.
+    root.run("SET GLOBAL read_only = ON").unwrap();
+    root.run("UPDATE shop.beat SET at = UTC_TIMESTAMP(6) - INTERVAL 1000 SECOND")
+        .unwrap();
+    watched.watch(Checks {
+        expected: Expected::ReadOnly,
+        lag_max: Some(Duration::from_secs(5)),
+        ..wanted
+    });
+    let found = watched.next();
+    assert!(found.lag_s.is_some_and(|lag| lag >= 1000), "{found:?}");
+}
+
+#[test]
+fn writes_of_mariadb_are_tried() {
+    writes_are_tried(&mariadb_10_11());
+}
+
+#[test]
+fn writes_of_mysql_8_are_tried() {
+    writes_are_tried(&mysql_8_0_15());
+}
+
+#[test]
+fn writes_of_mysql_5_7_are_tried() {
+    writes_are_tried(&mysql_5_7_22());
+}
+
+/// Waits until there is no room on a filesystem.
+fn fill(disk: &LoopFs) -> PathBuf {
+    let filler = disk.join("filler");
+    let mut file = File::create(&filler).unwrap();
+    for size in [1 << 16, 1 << 10, 1] {
+        while file
+            .write_all(&vec![b'x'; size])
+            .and_then(|()| file.sync_data())
+            .is_ok()
+        {}
+    }
+    filler
+}
+
+/// What is written waits for room. SELECT does not, nor does anything that is asked for besides.
+fn full_disks_are_seen(server: &TestServer) {
+    let disk = LoopFs::ext4(16 << 20);
+    give_to_server(disk.path());
+    let log = format!("--log-bin={}", disk.join("binlog").display());
+    let mut watched = Watched::new(server, &[&log, "--server-id=7"], checks());
+    let mut root = watched.running().session().unwrap();
+    for sql in [
+        "CREATE TABLE shop.texts (text LONGTEXT)",
+        "CREATE TABLE shop.beat (id BIGINT UNSIGNED PRIMARY KEY, at DATETIME(6))",
+        "GRANT INSERT, DELETE ON shop.* TO checker@localhost",
+    ] {
+        root.run(sql).unwrap();
+    }
+    let filler = fill(&disk);
+    let mut writer = watched.running().session().unwrap();
+    let writes = std::thread::spawn(move || {
+        let _ = writer.run("INSERT INTO shop.texts VALUES (REPEAT('x', 500000))");
+    });
+    watched.watch(Checks {
+        write_table: Some("shop.beat".parse().unwrap()),
+        ..checks()
+    });
+    // What fits into the last block is still written.
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        seen = watched.causes();
+        if seen == [Cause::Stuck] || seen == [Cause::Disk] {
+            break;
+        }
+    }
+    assert_ne!(seen, [], "{}", server.name);
+    assert!(watched.sessions(&mut root) <= 2);
+    std::fs::remove_file(filler).unwrap();
+    watched.running.take().unwrap().kill();
+    writes.join().unwrap();
+}
+
+#[test]
+fn full_disks_of_mariadb_are_seen() {
+    full_disks_are_seen(&mariadb_10_11());
+}
+
+#[test]
+fn full_disks_of_mysql_8_are_seen() {
+    full_disks_are_seen(&mysql_8_0_15());
+}
+
 #[test]
 fn failures_of_mariadb_are_told_apart() {
     told_apart(&mariadb_10_11());
@@ -266,6 +412,11 @@ fn what_is_not_there_is_never_taken_for_well() {
         watched.watch(checks);
         assert_eq!(watched.causes(), [wanted]);
     }
+}
+
+#[test]
+fn what_may_not_be_looked_at_is_unknown() {
+    let mut watched = Watched::new(&mariadb_10_11(), &[], checks());
     // A check that may not be made is not one that was passed.
     let mut root = watched.running().session().unwrap();
     root.run("REVOKE ALL PRIVILEGES, GRANT OPTION FROM checker@localhost")
@@ -277,4 +428,31 @@ fn what_is_not_there_is_never_taken_for_well() {
     let found = watched.next();
     assert_eq!(found.reasons[0].cause, Cause::Login, "{found:?}");
     assert_eq!(found.unknown.len(), found.reasons.len());
+    // Whatever it is that may not be looked at.
+    let table = "shop.orders".parse().unwrap();
+    let (of_table, of_query, of_disk, of_write) = (checks(), checks(), checks(), checks());
+    for may_not in [
+        Checks {
+            tables: vec![table],
+            ..of_table
+        },
+        Checks {
+            query: Some("SELECT id FROM shop.orders".to_owned()),
+            ..of_query
+        },
+        Checks {
+            disk_min: Some(1),
+            datadir: Some("/nonexistent".into()),
+            ..of_disk
+        },
+        Checks {
+            write_table: Some("shop.orders".parse().unwrap()),
+            ..of_write
+        },
+    ] {
+        watched.watch(may_not);
+        let found = watched.next();
+        assert_eq!(found.reasons.len(), 1, "{found:?}");
+        assert_eq!(found.unknown, found.reasons);
+    }
 }

@@ -5,6 +5,7 @@ use evenkeel_health::machine::{HealthOrder, Remembered, Rules};
 use evenkeel_health::probe::Observed;
 use evenkeel_health::reason::{Cause, Reason};
 use evenkeel_health::serve::{self, Weighing, agent_line, answer};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -206,4 +207,101 @@ fn one_request_is_answered_and_the_connection_closed() {
         .collect();
     assert!(asked(http, b"GET / HTTP/1.0\r\n\r\n").contains("200 OK"));
     drop(silent);
+}
+
+/// Connects from another address of this host.
+fn from(source: [u8; 4], to: SocketAddr) -> TcpStream {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+    bind(&socket, &SocketAddr::from((source, 0))).unwrap();
+    connect(&socket, &to).unwrap();
+    socket.into()
+}
+
+#[test]
+fn one_client_cannot_take_every_turn() {
+    let board = Arc::new(board(&["db1", "db2"]));
+    up(&board, 0, &seen(true, None));
+    let http = serve::http("127.0.0.1:0", board.clone()).unwrap();
+    let agent = serve::agent("127.0.0.1:0", board, Weighing::default()).unwrap();
+    for at in [http, agent] {
+        // They say nothing, or half a line, and stay.
+        let mut greedy: Vec<TcpStream> = Vec::new();
+        for number in 0..400 {
+            let mut stream = from([127, 0, 0, 2], at);
+            if number % 2 == 0 {
+                let _ = stream.write_all(b"GET /db1");
+            }
+            greedy.push(stream);
+            // Whoever else comes is answered, and so is who shares an address with them.
+            if number % 40 == 39 {
+                for source in [[127, 0, 0, 3], [127, 0, 0, 2]] {
+                    let mut stream = from(source, at);
+                    let request: &[u8] = match at == http {
+                        true => b"GET /db1 HTTP/1.0\r\n\r\n",
+                        false => b"db1\n",
+                    };
+                    stream.write_all(request).unwrap();
+                    let mut reply = String::new();
+                    stream.read_to_string(&mut reply).unwrap();
+                    let good = ["HTTP/1.1 200 OK", "up ready 100%\n"];
+                    assert!(
+                        good.iter().any(|it| reply.starts_with(it)),
+                        "{number}: {reply}"
+                    );
+                }
+            }
+        }
+        // The older ones had to go, for no more than a few may stay.
+        let is_open = |stream: &mut TcpStream| {
+            stream.set_nonblocking(true).unwrap();
+            let read = stream.read(&mut [0; 64]);
+            read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        };
+        let open = greedy
+            .iter_mut()
+            .filter_map(|stream| is_open(stream).then_some(()));
+        assert!(open.count() <= 16);
+    }
+}
+
+#[test]
+fn answers_that_nobody_reads_end() {
+    let names: Vec<String> = (0..300).map(|number| format!("db{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let board = Arc::new(board(&names));
+    up(&board, 0, &seen(true, None));
+    let http = serve::http("127.0.0.1:0", board).unwrap();
+    let mut lazy: Vec<TcpStream> = (2..250)
+        .map(|last| {
+            let mut stream = from([127, 0, 1, last], http);
+            stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+            stream
+        })
+        .collect();
+    assert!(asked(http, b"GET /db0 HTTP/1.0\r\n\r\n").contains("200 OK"));
+    // The last of them is answered in full, if it reads.
+    let mut metrics = String::new();
+    lazy.pop().unwrap().read_to_string(&mut metrics).unwrap();
+    assert!(metrics.contains("evenkeel_health_up{server=\"db299\"} 0"));
+    let (head, body) = metrics.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(&format!("Content-Length: {}", body.len())));
+}
+
+#[test]
+fn a_drained_server_stays_drained_while_its_prober_restarts() {
+    let before = Remembered {
+        was_up: true,
+        order: Some(HealthOrder::Drain("upgrade".to_owned())),
+        ..Remembered::default()
+    };
+    let board = Board::new([("db1".to_owned(), before)], RULES);
+    // Nobody knows yet if it is writable.
+    for path in ["/", "/any", "/primary", "/replica", "/replica?max_lag=5s"] {
+        assert_eq!(answer(&board, path).status, 404, "{path}");
+    }
+    assert_eq!(agent_line(&board, "", Weighing::default()), "up drain\n");
+    board.probed(0, seen(true, None));
+    assert_eq!(answer(&board, "/primary").status, 404);
+    assert_eq!(answer(&board, "/replica").status, 503);
 }

@@ -2,12 +2,15 @@
 
 use evenkeel_health::board::Board;
 use evenkeel_health::control::{Control, HealthRequest, ask};
-use evenkeel_health::keep::Keep;
+use evenkeel_health::keep::{Keep, StateKey};
 use evenkeel_health::machine::{HealthOrder, HealthState, Rules};
 use evenkeel_health::probe::Observed;
 use evenkeel_op::ErrorKind;
 use evenkeel_testkit::Scratch;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +93,143 @@ fn an_order_is_there_after_a_restart() {
     assert_eq!(all.as_array().unwrap().len(), 2);
     drop(control);
     assert!(!socket.exists());
+}
+
+#[test]
+fn an_old_prober_that_ends_leaves_the_socket_of_a_newer_one() {
+    let room = Scratch::new();
+    let board = board(&Keep::open(&room.join("state")).unwrap());
+    let socket = room.join("health.sock");
+    let old = Control::obey(&socket, board.clone(), None).unwrap();
+    // Somebody cleaned up, or put another one in its place.
+    std::fs::remove_file(&socket).unwrap();
+    let new = Control::obey(&socket, board, None).unwrap();
+    drop(old);
+    assert!(ask(&socket, &HealthRequest::Status).is_ok());
+    drop(new);
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_path_is_as_long_as_it_likes_and_a_name_that_is_too_long_is_said() {
+    let room = Scratch::new();
+    let board = board(&Keep::open(&room.join("state")).unwrap());
+    let deep = room.join("d".repeat(100)).join("e".repeat(100));
+    let socket = deep.join("health.sock");
+    let _control = Control::obey(&socket, board.clone(), None).unwrap();
+    assert!(ask(&socket, &HealthRequest::Status).is_ok());
+    let long = room.join("n".repeat(86));
+    for error in [
+        Control::obey(&long, board, None).unwrap_err(),
+        ask(&long, &HealthRequest::Status).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(
+            error.to_string().contains("its name has 86 bytes"),
+            "{error}"
+        );
+    }
+}
+
+/// Somebody's socket that is not one of ours.
+fn somebody(path: &Path, answer: Option<&'static str>) -> UnixListener {
+    let listener = UnixListener::bind(path).unwrap();
+    let accepting = listener.try_clone().unwrap();
+    if let Some(answer) = answer {
+        std::thread::spawn(move || {
+            let (mut stream, _) = accepting.accept().unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+        });
+    }
+    listener
+}
+
+#[test]
+fn one_that_is_stopped_is_told_from_one_that_is_gone() {
+    let room = Scratch::new();
+    let stopped = somebody(&room.join("stopped"), None);
+    let error = ask(&room.join("stopped"), &HealthRequest::Status).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+    assert!(
+        error.to_string().contains("is there, but has not answered"),
+        "{error}"
+    );
+    assert!(error.hints()[0].contains("kill -CONT"), "{error:?}");
+    // Also if so many wait that nobody else can: that is not waited for.
+    let mut waiting = Vec::new();
+    let full = loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        let address = SocketAddrUnix::new(room.join("stopped")).unwrap();
+        match connect(&socket, &address) {
+            Ok(()) => waiting.push(socket),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full, rustix::io::Errno::AGAIN);
+    let error = ask(&room.join("stopped"), &HealthRequest::Status).unwrap_err();
+    assert!(error.to_string().contains("is there, but"), "{error}");
+    let board = board(&Keep::open(&room.join("state")).unwrap());
+    let busy = Control::obey(&room.join("stopped"), board, None).unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::Busy);
+    drop(stopped);
+    let error = ask(&room.join("stopped"), &HealthRequest::Status).unwrap_err();
+    assert!(error.to_string().contains("no answer from"), "{error}");
+}
+
+#[test]
+fn words_of_somebody_elses_drive_no_terminal() {
+    let room = Scratch::new();
+    let path = room.join("theirs");
+    let answer = "{\"kind\":\"failed\",\"message\":\"a\\u001b]0;b\\u009bc\\u202ed\"}\n";
+    let _theirs = somebody(&path, Some(answer));
+    let error = ask(&path, &HealthRequest::Status).unwrap_err();
+    assert_eq!(error.to_string(), "a ]0;b c d");
+}
+
+#[test]
+fn what_is_kept_is_found_whatever_socket_is_there_today() {
+    let room = Scratch::new();
+    let old = r#"{"schema":"evenkeel/health-state/1","saved_ms":0,"servers":{
+        "/tmp/mysql.sock":{"was_up":true,"order":{"order":"drain","reason":"upgrade"}},
+        "/run/mysqld/mysqld.sock":{"was_up":true,"is_locked":true},
+        "db7":{"order":{"order":"maintenance","reason":"disk"}},
+        "db8":{"was_up":true}}}"#;
+    std::fs::create_dir(room.join("state")).unwrap();
+    std::fs::write(room.join("state/health.json"), old).unwrap();
+    let usual = StateKey::usual_socket(&["/run/mysqld/mysqld.sock", "/tmp/mysql.sock"]);
+    for _ in 0..2 {
+        let keep = Keep::open(&room.join("state")).unwrap();
+        keep.load().unwrap();
+        let known = keep.resume("localhost", &usual);
+        assert!(known.order.is_some() && known.is_locked);
+        // What nobody asks for any more is said.
+        let left = keep.not_watched();
+        let left: Vec<&str> = left.iter().map(|one| one.key.as_str()).collect();
+        assert_eq!(left, ["db7"]);
+        let board = Board::new([("localhost".to_owned(), known)], RULES);
+        keep.save(&board).unwrap();
+    }
+    let kept = std::fs::read_to_string(room.join("state/health.json")).unwrap();
+    assert!(
+        kept.contains("\"localhost\"") && !kept.contains("mysql.sock"),
+        "{kept}"
+    );
+    // A name that was one of a host is that of its port; another port is another server.
+    let keep = Keep::open(&room.join("state")).unwrap();
+    keep.load().unwrap();
+    assert!(
+        keep.resume("db7", &StateKey::tcp("db7", 3306))
+            .order
+            .is_some()
+    );
+    assert!(
+        keep.resume("db7", &StateKey::tcp("db7", 3307))
+            .order
+            .is_none()
+    );
 }
 
 #[test]

@@ -119,7 +119,8 @@ fn orders_are_kept_and_a_failure_counts_more_than_draining() {
     let mut machine = Machine::resumed(rules(), &read, seconds(100));
     assert_eq!(
         states(&mut machine, 101, "++"),
-        [HealthState::Starting, HealthState::Draining]
+        [HealthState::Starting, HealthState::Draining],
+        "it was down"
     );
     machine.order(HealthOrder::Maintenance("disk".to_owned()), seconds(103));
     assert_eq!(
@@ -146,6 +147,52 @@ fn after_a_restart_of_the_prober_one_success_proves_what_was_up() {
         seen,
         [HealthState::Down, HealthState::Down, HealthState::Up]
     );
+}
+
+#[test]
+fn those_who_are_on_a_drained_server_stay_while_its_prober_restarts() {
+    let mut machine = Machine::new(rules(), Duration::ZERO);
+    states(&mut machine, 1, "++");
+    machine.order(HealthOrder::Drain("upgrade".to_owned()), seconds(3));
+    let before = machine.remembered(seconds(3));
+    let at = seconds(100);
+    let again = Machine::resumed(rules(), &before, at);
+    assert_eq!(again.verdict(at).state, HealthState::Draining);
+    // For as long as a verdict without a probe counts, and no longer.
+    let later = at + rules().stale + Duration::from_millis(1);
+    assert_eq!(again.verdict(later).state, HealthState::Starting);
+    let mut bad = Machine::resumed(rules(), &before, at);
+    assert_eq!(states(&mut bad, 101, "-"), [HealthState::Down]);
+    // One that was down is not proven by an order.
+    let mut down = Machine::new(rules(), Duration::ZERO);
+    states(&mut down, 1, "++-");
+    down.order(HealthOrder::Drain("upgrade".to_owned()), seconds(4));
+    let again = Machine::resumed(rules(), &down.remembered(seconds(4)), at);
+    assert_ne!(again.verdict(at).state, HealthState::Draining);
+}
+
+#[test]
+fn what_has_to_be_said_in_short_is_what_is_said_at_length() {
+    let mut machine = Machine::new(rules(), Duration::ZERO);
+    let same = |machine: &Machine, at: u64| {
+        let (long, short) = (machine.verdict(seconds(at)), machine.glance(seconds(at)));
+        let cause = long.reasons.first().map(|reason| reason.cause);
+        assert_eq!((short.state, short.cause), (long.state, cause));
+        short
+    };
+    for (at, outcome) in ["+", "+", "-", "+", "+", "-", "+", "+"].iter().enumerate() {
+        states(&mut machine, at as u64, outcome);
+        same(&machine, at as u64);
+    }
+    // The hold is over, and nothing was probed since.
+    let text = &machine.verdict(seconds(11)).reasons[0].text;
+    assert_eq!(text, "the next good probe turns it up");
+    let before = same(&machine, 11);
+    machine.order(HealthOrder::Maintenance("disk".to_owned()), seconds(11));
+    assert_ne!(same(&machine, 11), before);
+    machine.release(seconds(11));
+    assert_ne!(same(&machine, 11), before, "a release has to be kept");
+    same(&machine, 1000);
 }
 
 #[test]
@@ -219,11 +266,14 @@ proptest! {
         let (mut good, mut failed, mut was_used) = (0, 0, false);
         let (mut ordered, mut maintained) = (false, false);
         let mut finished: Option<Duration> = None;
+        // When it was resumed, and whether it was in use before.
+        let (mut resumed, mut was_proven) = (Duration::ZERO, false);
         let mut fell: Option<Duration> = None;
         let mut downs: Vec<Duration> = Vec::new();
         for (gap, event) in events {
             now += Duration::from_millis(gap);
             let before = machine.verdict(now);
+            let was = finished.is_some() && matches!(before.state, HealthState::Up | HealthState::Draining);
             match event {
                 Event::Probe(true) => {
                     (good, failed) = (good + 1, 0);
@@ -250,18 +300,26 @@ proptest! {
                 }
                 Event::Restart => {
                     machine = Machine::resumed(rules, &machine.remembered(now), now);
+                    (was_proven, resumed) = (machine.remembered(now).was_up, now);
                     (finished, fell) = (None, None);
                     failed = 0;
                 }
             }
             let verdict = machine.verdict(now);
             let is_used = matches!(verdict.state, HealthState::Up | HealthState::Draining);
+            if is_used && finished.is_none() {
+                // Drained, and proven by the prober before, a moment ago.
+                prop_assert_eq!(verdict.state, HealthState::Draining);
+                prop_assert!(was_proven && now - resumed <= rules.stale);
+            }
+            let is_used = is_used && finished.is_some();
             // Not up is always explained, and up never is.
             prop_assert_eq!(verdict.reasons.is_empty(), verdict.state == HealthState::Up);
             prop_assert!(verdict.since <= now);
             prop_assert_eq!(maintained, verdict.state == HealthState::Maintenance);
             if ordered {
                 prop_assert!(verdict.state != HealthState::Up);
+                prop_assert_eq!(machine.glance(now).state, verdict.state);
             } else {
                 prop_assert!(verdict.state != HealthState::Draining);
             }
@@ -272,7 +330,6 @@ proptest! {
                 prop_assert!(finished.is_some(), "in use without a probe");
                 prop_assert!(now - finished.unwrap() <= rules.stale);
             }
-            let was = matches!(before.state, HealthState::Up | HealthState::Draining);
             let rose = is_used && !was && matches!(event, Event::Probe(true));
             if let (true, Some(fell)) = (rose, fell) {
                 prop_assert!(good >= rules.rise);
@@ -292,7 +349,7 @@ proptest! {
             was_used = is_used;
             // Without another probe it is in use by nobody.
             let later = machine.verdict(now + rules.stale + seconds(1));
-            if finished.is_some() {
+            if finished.is_some() || was_proven {
                 prop_assert!(!matches!(later.state, HealthState::Up | HealthState::Draining));
             }
             let again = Machine::resumed(rules, &machine.remembered(now), now);

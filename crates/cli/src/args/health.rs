@@ -51,7 +51,7 @@ commands of evenkeel: 0 OK, 1 WARNING (--warn-lag), 2 CRITICAL (do not use this 
 could not be made, for example because the account lacks a privilege, or the command line is wrong).
 
 The first word of a problem says what it is: refused, hung (nothing is answered), stuck (one statement is not),
-connections, login, role, replication, lag, disk, galera, unreadable, query.";
+connections, login, role, replication, lag, disk, galera, unreadable, unwritable, query.";
 
 /// Check a server once.
 #[derive(Args, Debug)]
@@ -84,6 +84,10 @@ pub struct HealthChecks {
     /// This table must be readable; repeat for more.
     #[arg(long, value_name = "DATABASE.TABLE")]
     pub table: Vec<String>,
+    /// Where clients can write, writing a row into this table must work, in time; elsewhere, its newest row says how
+    /// far behind the server is (--max-lag). Make it: id BIGINT UNSIGNED PRIMARY KEY, at DATETIME(6).
+    #[arg(long, value_name = "DATABASE.TABLE")]
+    pub write_table: Option<String>,
     /// Replication must run, from at least one source.
     #[arg(long)]
     pub replicating: bool,
@@ -132,7 +136,8 @@ The action is run without a shell and without arguments whenever the state chang
 EVENKEEL_STATE (up, down, draining, maintenance), EVENKEEL_BEFORE, EVENKEEL_CAUSE and EVENKEEL_REASON. If it
 fails, it is run again.
 
-Exit code, after --count: 0 if every server is up, 4 if not. 130 or 143 after a signal.";
+Exit code, after --count: 0 if every server is up, 4 if not, 1 if changes or the state could not be written. 130 or
+143 after a signal.";
 
 /// Check servers again and again, and answer load balancers.
 #[derive(Args, Debug)]

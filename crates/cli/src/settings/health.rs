@@ -14,6 +14,7 @@ use std::time::Duration;
 /// `Usage` for a table without a database.
 pub fn health_checks(typed: &HealthChecks) -> Result<Checks> {
     let tables = typed.table.iter().map(|name| name.parse());
+    let write_table = typed.write_table.as_ref().map(|name| name.parse());
     Ok(Checks {
         query: typed.query.clone(),
         expected: match typed.expect {
@@ -28,6 +29,7 @@ pub fn health_checks(typed: &HealthChecks) -> Result<Checks> {
         connections_min: typed.min_connections,
         galera: typed.galera,
         tables: tables.collect::<Result<_>>()?,
+        write_table: write_table.transpose()?,
     })
 }
 

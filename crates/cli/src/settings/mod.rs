@@ -26,4 +26,4 @@ pub use mask_key::mask_key;
 pub use own::{with_files, with_files_here};
 pub use password::with_password;
 pub use place::{is_url, location, shown_place};
-pub use watched::watched;
+pub use watched::{ServerMeant, servers_meant, watched};

@@ -6,7 +6,41 @@ use crate::show::Ui;
 use evenkeel_live::poll::Target;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::connect::socket_path;
+use evenkeel_server::options::ConnectOptions;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// By what the user told which server is meant: the same command line means the same, whatever is there today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerMeant {
+    /// By a name of a list, or as an argument.
+    Named(String),
+    /// By a socket: as it was written.
+    Socket(PathBuf),
+    /// By host and port.
+    Tcp(String, u16),
+    /// By nothing: whichever of the usual sockets is there.
+    UsualSocket,
+}
+
+impl ServerMeant {
+    fn argument(name: &str) -> Self {
+        match name.contains('/') {
+            true => Self::Socket(name.into()),
+            false => Self::Named(name.to_owned()),
+        }
+    }
+
+    fn options(options: &ConnectOptions) -> Self {
+        match (&options.host, &options.socket) {
+            (Some(host), _) if !options.means_socket() => {
+                Self::Tcp(host.clone(), options.port.unwrap_or(3306))
+            }
+            (_, Some(socket)) => Self::Socket(socket.clone()),
+            _ => Self::UsualSocket,
+        }
+    }
+}
 
 /// Returns the servers, each with its name and how to reach it. A password that should be asked for is asked for
 /// once.
@@ -15,6 +49,16 @@ use std::collections::BTreeSet;
 ///
 /// `Usage` for options that contradict each other, and for a list that cannot be used.
 pub fn watched(typed: &Watched, verb: &str, ui: &Ui) -> Result<Vec<Target>> {
+    let servers = servers_meant(typed, verb, ui)?;
+    Ok(servers.into_iter().map(|(_, target)| target).collect())
+}
+
+/// Returns the same, and by what each was meant.
+///
+/// # Errors
+///
+/// Those of [`watched`].
+pub fn servers_meant(typed: &Watched, verb: &str, ui: &Ui) -> Result<Vec<(ServerMeant, Target)>> {
     let mut common = typed.connection.clone();
     if matches!(common.password, Some(None)) {
         common.password = Some(Some(Hidden(password::ask()?)));
@@ -36,12 +80,18 @@ pub fn watched(typed: &Watched, verb: &str, ui: &Ui) -> Result<Vec<Target>> {
             (Some(host), false) => host.clone(),
             _ => socket_path(&options).display().to_string(),
         };
-        return Ok(vec![Target { name, options }]);
+        let meant = ServerMeant::options(&options);
+        return Ok(vec![(meant, Target { name, options })]);
     }
+    let is_listed = typed.fleet.is_some();
     let targets = named.into_iter().map(|(name, own)| {
         let options = connection::connect(&over(&common, own), verb, ui)
             .context(|| format!("server '{name}'"))?;
-        Ok(Target { name, options })
+        let meant = match is_listed {
+            true => ServerMeant::Named(name.clone()),
+            false => ServerMeant::argument(&name),
+        };
+        Ok((meant, Target { name, options }))
     });
     targets.collect()
 }
@@ -138,6 +188,30 @@ mod tests {
             let error = place(wrong).unwrap_err();
             assert_eq!(error.kind().exit_code(), 2, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_server_is_meant_by_what_was_given_and_not_by_what_is_there() {
+        let none = ConnectOptions::default();
+        assert_eq!(ServerMeant::options(&none), ServerMeant::UsualSocket);
+        let local = ConnectOptions {
+            host: Some("localhost".to_owned()),
+            port: Some(3307),
+            ..ConnectOptions::default()
+        };
+        assert_eq!(ServerMeant::options(&local), ServerMeant::UsualSocket);
+        let socket = ConnectOptions::over_socket("./s", "u");
+        assert_eq!(
+            ServerMeant::options(&socket),
+            ServerMeant::Socket("./s".into())
+        );
+        let two = [3306, 3307].map(|port| ConnectOptions::over_tcp("db1", port, "u"));
+        let two = two.map(|options| ServerMeant::options(&options));
+        assert_ne!(two[0], two[1]);
+        assert_eq!(
+            ServerMeant::argument("db1"),
+            ServerMeant::Named("db1".to_owned())
+        );
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct Ui {
     beside: bool,
     /// The answer was given: whatever goes wrong after it is no document beside it.
     is_answered: AtomicBool,
+    /// Nobody reads what is said.
+    is_muted: AtomicBool,
 }
 
 /// The other host that has the user and the repository.
@@ -89,6 +91,7 @@ impl Ui {
             far: None,
             beside: false,
             is_answered: AtomicBool::new(false),
+            is_muted: AtomicBool::new(false),
         }
     }
 
@@ -123,6 +126,7 @@ impl Ui {
             }),
             beside: false,
             is_answered: AtomicBool::new(false),
+            is_muted: AtomicBool::new(false),
         }
     }
 
@@ -210,6 +214,22 @@ impl Ui {
         self.progress.event(Event::Note(text.to_owned()));
     }
 
+    /// Returns where talk goes, for a thread of its own: whoever talks waits while nobody reads.
+    #[must_use]
+    pub fn talk(&self) -> Arc<dyn Progress> {
+        self.progress.clone()
+    }
+
+    /// Has failures keep away from standard output: whoever should read it does not.
+    pub fn spare_output(&self) {
+        self.is_answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Says nothing any more, also not how it ends: nobody reads, and whoever talks would wait for ever.
+    pub fn mute(&self) {
+        self.is_muted.store(true, Ordering::Relaxed);
+    }
+
     /// Has `hear` hear of each event from now on; only the first who asks for it does.
     pub(crate) fn listen(&self, hear: impl Fn(&Event) + Send + Sync + 'static) {
         self.progress.listen(Box::new(hear));
@@ -291,6 +311,12 @@ impl Ui {
     /// Shows a failure, if there was one, and returns the exit code.
     #[must_use]
     pub fn leave(&self, outcome: Result<u8, Error>) -> ExitCode {
+        if self.is_muted.load(Ordering::Relaxed) {
+            return ExitCode::from(match outcome {
+                Ok(code) => code,
+                Err(error) => error.kind().exit_code(),
+            });
+        }
         self.progress.event(Event::PhaseEnded);
         match outcome {
             Ok(code) => {

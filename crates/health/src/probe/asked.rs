@@ -1,22 +1,27 @@
 //! What is asked of a server, step by step, the simplest first: where the answers end says what is wrong.
 
-use super::failure::reason_at;
-use super::{Checks, Expected, Observed};
+use super::failure::{NotAllowed, reason_at};
+use super::{Checks, Expected, Observed, TableName};
 use crate::reason::{Cause, Reason};
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Row, RowLimit, Session};
 use evenkeel_server::replication::{Channel, ThreadState};
+use rustix::io::Errno;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// No answer to a check is longer; the operator's statement may return as much.
-const MOST: RowLimit = RowLimit {
+pub(super) const MOST: RowLimit = RowLimit {
     rows: 10_000,
     bytes: 4 << 20,
 };
 const SIMPLE: &str =
     "SELECT @@GLOBAL.read_only, @@GLOBAL.max_connections, @@GLOBAL.innodb_read_only";
+/// What else keeps clients from writing, where a server has it: the first of the two names of the same.
+const ALSO: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+                    ('transaction_read_only', 'tx_read_only', 'offline_mode')";
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Threads_running', \
                       'wsrep_ready', 'wsrep_local_state', 'wsrep_local_state_comment', 'wsrep_cluster_status')";
 
@@ -40,6 +45,8 @@ pub(crate) enum Step {
     Counters,
     /// Its replication.
     Sources,
+    /// A row that is written, or its age.
+    Write(String),
     /// A table.
     Table(String),
     /// The operator's statement.
@@ -57,13 +64,13 @@ impl Step {
             Self::Abilities => "the first statements of a session".to_owned(),
             Self::Counters => "SHOW GLOBAL STATUS".to_owned(),
             Self::Sources => "the statement for the state of replication".to_owned(),
-            Self::Table(statement) => statement.clone(),
+            Self::Write(statement) | Self::Table(statement) => statement.clone(),
             Self::Query => checks.query.clone().unwrap_or_default(),
         }
     }
 
     /// Returns why a server is not up that does not get past this.
-    pub(super) fn unanswered(&self, waited: std::time::Duration, checks: &Checks) -> Reason {
+    pub(super) fn unanswered(&self, waited: Duration, checks: &Checks) -> Reason {
         let cause = match self {
             Self::None | Self::Login | Self::Kill | Self::Simple => Cause::Hung,
             Self::Disk => Cause::Disk,
@@ -102,16 +109,27 @@ pub(super) struct Asked {
     pub(super) session: Session,
     abilities: Option<Abilities>,
     datadir: Option<PathBuf>,
+    /// What is asked first.
+    simple: String,
+    /// What else this server has that keeps clients from writing, by name: asked for once in a session.
+    also: Option<Vec<String>>,
+    /// What it calls itself to its replicas.
+    server_id: Option<u64>,
+    /// It replicates from somewhere, as of this probe.
+    has_sources: bool,
 }
 
 impl Asked {
     /// Takes a new session.
-    pub(super) fn new(mut session: Session) -> Self {
-        session.limit_rows(MOST);
+    pub(super) fn new(session: Session) -> Self {
         Self {
             session,
             abilities: None,
             datadir: None,
+            simple: SIMPLE.to_owned(),
+            also: None,
+            server_id: None,
+            has_sources: false,
         }
     }
 
@@ -124,8 +142,9 @@ impl Asked {
         steps: &Steps,
         seen: &mut Observed,
     ) -> Result<()> {
+        self.has_sources = false;
         let step = steps.now(Step::Simple);
-        self.check(&step, seen, |asked, seen| asked.role(checks, seen))?;
+        self.check(&step, seen, |asked, seen| asked.role(checks, steps, seen))?;
         let step = steps.now(Step::Counters);
         self.check(&step, seen, |asked, seen| asked.counters(checks, seen))?;
         if checks.disk_min.is_some() && checks.datadir.is_none() {
@@ -137,6 +156,12 @@ impl Asked {
             self.check(&step, seen, |asked, _| asked.find_abilities())?;
             let step = steps.now(Step::Sources);
             self.check(&step, seen, |asked, seen| asked.sources(checks, seen))?;
+        }
+        if let Some(table) = &checks.write_table {
+            self.write(table, checks, steps, seen)?;
+        }
+        if let (true, Some(most)) = (self.has_sources, checks.lag_max) {
+            lag(most, seen);
         }
         for table in &checks.tables {
             let statement = table.statement();
@@ -164,26 +189,49 @@ impl Asked {
         match look(self, seen) {
             Err(error) if error.kind() == ErrorKind::Unreachable => Err(error),
             Err(error) => {
-                let reason = reason_at(step, &error);
-                if reason.cause == Cause::Login {
-                    seen.unknown.push(reason.clone());
+                seen.fails(reason_at(step, &error), &error);
+                // The rest of an answer that was too long is still to come.
+                match self.session.is_lost() {
+                    true => Err(error),
+                    false => Ok(()),
                 }
-                seen.reasons.push(reason);
-                Ok(())
             }
             Ok(()) => Ok(()),
         }
     }
 
-    fn role(&mut self, checks: &Checks, seen: &mut Observed) -> Result<()> {
-        let row = self.session.one(SIMPLE)?;
+    fn role(&mut self, checks: &Checks, steps: &Steps, seen: &mut Observed) -> Result<()> {
+        let row = self.session.one(&self.simple)?;
         let value = |at| row.as_ref().and_then(|row: &Row| row.at(at));
-        let is_on = |at| value(at).map(|text| !matches!(text, "0" | "OFF"));
+        let is_on = |at| value(at).map(is_set);
         let is_read_only = is_on(0).zip(is_on(2)).map(|(all, innodb)| all || innodb);
-        seen.is_writable = is_read_only.map(|is| !is);
         seen.connections_max = value(1).and_then(|text| text.parse().ok());
+        let on: Vec<String> = match &self.also {
+            Some(names) => {
+                let names = names.iter().zip(3..);
+                let on = names.filter(|(_, at)| is_on(*at) == Some(true));
+                on.map(|(name, _)| name.clone()).collect()
+            }
+            None => {
+                steps.now(Step::Abilities);
+                self.find_also()?
+            }
+        };
+        let is_on = |name: &str| on.iter().any(|it| it == name);
+        if is_on("offline_mode") {
+            let text = "the server is in offline mode: it lets nobody in but administrators";
+            seen.reasons.push(Reason::new(Cause::Refused, text));
+        }
+        let is_by_default = is_on("transaction_read_only") || is_on("tx_read_only");
+        seen.is_writable = is_read_only.map(|is| !is && !is_by_default);
         let wrong = match (checks.expected, seen.is_writable) {
+            (Expected::Writable, Some(false)) if is_read_only == Some(false) => {
+                "transactions are read-only (tx_read_only), and it should be writable"
+            }
             (Expected::Writable, Some(false)) => "it is read-only, and should be writable",
+            (Expected::ReadOnly, Some(false)) if is_read_only == Some(false) => {
+                "only tx_read_only makes it read-only, which each session can change"
+            }
             (Expected::ReadOnly, Some(true)) => "it is writable, and should be read-only",
             (Expected::Writable | Expected::ReadOnly, None) => {
                 return Err(Error::refused("the server does not say if it is read-only"));
@@ -191,6 +239,67 @@ impl Asked {
             _ => return Ok(()),
         };
         seen.reasons.push(Reason::new(Cause::Role, wrong));
+        Ok(())
+    }
+
+    /// Finds out what else there is that keeps clients from writing. Returns what of it is on.
+    fn find_also(&mut self) -> Result<Vec<String>> {
+        let rows = self.session.rows(ALSO)?;
+        let pairs = rows.iter().filter_map(|row| Some((row.at(0)?, row.at(1)?)));
+        let mut found: Vec<(String, bool)> = pairs
+            .map(|(name, value)| (name.to_ascii_lowercase(), is_set(value)))
+            // They become part of a statement: no others than were asked for.
+            .filter(|(name, _)| ALSO.contains(&format!("'{name}'")))
+            .collect();
+        if found
+            .iter()
+            .any(|(name, _)| name == "transaction_read_only")
+        {
+            found.retain(|(name, _)| name != "tx_read_only");
+        }
+        let columns = found.iter().map(|(name, _)| format!(", @@GLOBAL.{name}"));
+        self.simple = format!("{SIMPLE}{}", columns.collect::<String>());
+        self.also = Some(found.iter().map(|(name, _)| name.clone()).collect());
+        let on = found.into_iter().filter(|(_, is_on)| *is_on);
+        Ok(on.map(|(name, _)| name).collect())
+    }
+
+    /// Writes a row where clients can write. Elsewhere, the row that came from there says how far behind it is.
+    fn write(
+        &mut self,
+        table: &TableName,
+        checks: &Checks,
+        steps: &Steps,
+        seen: &mut Observed,
+    ) -> Result<()> {
+        if seen.is_writable == Some(true) {
+            if self.server_id.is_none() {
+                let step = steps.now(Step::Abilities);
+                self.check(&step, seen, |asked, _| {
+                    let id = asked.session.value("SELECT @@GLOBAL.server_id")?;
+                    asked.server_id = id.and_then(|id| id.parse().ok());
+                    Ok(())
+                })?;
+            }
+            let statement = table.writes(self.server_id.unwrap_or_default());
+            let step = steps.now(Step::Write(statement.clone()));
+            return self.check(&step, seen, |asked, _| asked.session.run(&statement));
+        }
+        if seen.is_writable == Some(false) && checks.wants_replication() {
+            let statement = table.age();
+            let step = steps.now(Step::Write(statement.clone()));
+            self.check(&step, seen, |asked, seen| {
+                let age = asked.session.value(&statement)?;
+                // Clocks that differ make it negative.
+                let age = age.and_then(|age| age.parse::<i64>().ok());
+                let age = age.map(|age| u64::try_from(age).unwrap_or_default());
+                seen.lag_s = seen.lag_s.max(age);
+                if age.is_none() {
+                    seen.lag_s = None;
+                }
+                Ok(())
+            })?;
+        }
         Ok(())
     }
 
@@ -250,6 +359,7 @@ impl Asked {
             return Ok(());
         };
         let channels = Channel::all(&mut self.session, abilities)?;
+        self.has_sources = !channels.is_empty();
         replication(&channels, checks, seen);
         Ok(())
     }
@@ -263,8 +373,14 @@ pub(super) fn free_space(
 ) -> Result<()> {
     let found = rustix::fs::statvfs(datadir).map_err(|error| {
         let shown = datadir.display();
-        Error::failed(format!("failed to ask for free space below {shown}"))
-            .because(std::io::Error::from(error))
+        let failed = Error::failed(format!("failed to ask for free space below {shown}"))
+            .because(std::io::Error::from(error));
+        match error {
+            Errno::ACCESS | Errno::PERM | Errno::NOENT | Errno::NOTDIR => {
+                failed.stating(NotAllowed)
+            }
+            _ => failed,
+        }
     })?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     seen.disk_free = Some(free);
@@ -280,6 +396,11 @@ pub(super) fn free_space(
         seen.reasons.push(Reason::new(Cause::Disk, text));
     }
     Ok(())
+}
+
+/// Whether a variable is on: MariaDB's `read_only` has more words than two.
+fn is_set(value: &str) -> bool {
+    !matches!(value, "0" | "OFF")
 }
 
 fn galera<'a>(value: impl Fn(&str) -> Option<&'a str>, seen: &mut Observed) {
@@ -334,17 +455,19 @@ fn replication(channels: &[Channel], checks: &Checks, seen: &mut Observed) {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         seen.reasons.push(Reason::new(Cause::Replication, text));
     }
-    if let Some(most) = checks.lag_max {
-        let text = match seen.lag_s {
-            Some(lag) if lag <= most.as_secs() => return,
-            Some(lag) => format!(
-                "replication is {lag} s behind, more than {} s",
-                most.as_secs()
-            ),
-            None => "the server does not know how far its replication is behind".to_owned(),
-        };
-        seen.reasons.push(Reason::new(Cause::Lag, text));
-    }
+}
+
+/// Judges how far behind it is.
+fn lag(most: Duration, seen: &mut Observed) {
+    let text = match seen.lag_s {
+        Some(lag) if lag <= most.as_secs() => return,
+        Some(lag) => format!(
+            "replication is {lag} s behind, more than {} s",
+            most.as_secs()
+        ),
+        None => "nobody knows how far its replication is behind".to_owned(),
+    };
+    seen.reasons.push(Reason::new(Cause::Lag, text));
 }
 
 fn word(thread: ThreadState) -> &'static str {

@@ -18,7 +18,7 @@ pub enum Expected {
     ReadOnly,
 }
 
-/// A table that must be readable.
+/// A table that is read or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableName {
     database: String,
@@ -43,6 +43,20 @@ impl FromStr for TableName {
 }
 
 impl TableName {
+    /// Returns a statement that writes the row of a server into it.
+    pub(super) fn writes(&self, server_id: u64) -> String {
+        let (database, table) = (quote_name(&self.database), quote_name(&self.table));
+        format!("REPLACE INTO {database}.{table} (id, at) VALUES ({server_id}, UTC_TIMESTAMP(6))")
+    }
+
+    /// Returns a statement that says how old its newest row is, in seconds.
+    pub(super) fn age(&self) -> String {
+        let (database, table) = (quote_name(&self.database), quote_name(&self.table));
+        format!(
+            "SELECT TIMESTAMPDIFF(MICROSECOND, MAX(at), UTC_TIMESTAMP(6)) DIV 1000000 FROM {database}.{table}"
+        )
+    }
+
     /// Returns a statement that reads one row of it.
     pub(super) fn statement(&self) -> String {
         let (database, table) = (quote_name(&self.database), quote_name(&self.table));
@@ -71,6 +85,9 @@ pub struct Checks {
     pub galera: bool,
     /// Tables that must be readable.
     pub tables: Vec<TableName>,
+    /// Where a row is written as long as clients can write, and read otherwise: how old it is says how far behind the
+    /// server is.
+    pub write_table: Option<TableName>,
 }
 
 impl Checks {

@@ -3,7 +3,7 @@
 use super::asked::Step;
 use crate::reason::{Cause, Reason};
 use evenkeel_op::{Error, ErrorKind};
-use evenkeel_server::connect::ServerNumber;
+use evenkeel_server::connect::{ServerNumber, TooLong};
 
 /// Too many connections, of all or of the account.
 const NO_CONNECTION_FREE: [u16; 3] = [1040, 1203, 1226];
@@ -11,18 +11,54 @@ const NO_CONNECTION_FREE: [u16; 3] = [1040, 1203, 1226];
 const DISK_FULL: [u16; 2] = [1021, 1114];
 const DISK_FULL_WORDS: [&str; 3] = ["Errcode: 28 ", "errno: 28 ", "No space left on device"];
 
+/// Options of the server forbid the statement: that is no privilege of the account.
+const FORBIDDEN: [u16; 2] = [1290, 1836];
+/// A transaction that may not write.
+const READ_ONLY: [u16; 1] = [1792];
+/// In offline mode, the server lets nobody in but administrators.
+const OFFLINE: u16 = 3032;
+
+/// Returns whether an error says that a check could not be made, rather than what it looks for: the account or this
+/// process may not look.
+pub(super) fn is_no_answer(reason: &Reason, error: &Error) -> bool {
+    reason.cause == Cause::Login || error.fact::<NotAllowed>().is_some() || is_denied(error)
+}
+
+/// This process may not look at something, or it is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NotAllowed;
+
+fn is_denied(error: &Error) -> bool {
+    let number = ServerNumber::of(error);
+    error.kind() == ErrorKind::Refused
+        && number.is_some_and(|number| !FORBIDDEN.contains(&number) && !is_full(number))
+}
+
+fn is_read_only(number: u16) -> bool {
+    FORBIDDEN.contains(&number) || READ_ONLY.contains(&number)
+}
+
+fn is_full(number: u16) -> bool {
+    NO_CONNECTION_FREE.contains(&number)
+}
+
 /// Returns why a server that answered with an error, or not at all, is not up. `step` is what was asked.
 pub(super) fn reason_at(step: &Step, error: &Error) -> Reason {
     let text = in_short(error);
     let cause = match ServerNumber::of(error) {
         Some(number) if NO_CONNECTION_FREE.contains(&number) => Cause::Connections,
         Some(number) if DISK_FULL.contains(&number) => Cause::Disk,
+        Some(OFFLINE) => Cause::Refused,
         _ if DISK_FULL_WORDS.iter().any(|words| text.contains(words)) => Cause::Disk,
         _ if error.kind() == ErrorKind::Unreachable => Cause::Refused,
+        Some(number) if matches!(step, Step::Write(_)) && is_read_only(number) => Cause::Role,
+        _ if is_denied(error) => Cause::Login,
         _ => match step {
+            Step::Write(_) => Cause::Unwritable,
             Step::Table(_) => Cause::Unreadable,
             Step::Query => Cause::Query,
             Step::Disk => Cause::Disk,
+            _ if error.fact::<TooLong>().is_some() => Cause::Refused,
             _ => Cause::Login,
         },
     };
@@ -59,6 +95,7 @@ mod tests {
     fn what_is_wrong_is_told_apart() {
         use ErrorKind::{Failed, Refused, Unreachable};
         let table = Step::Table("SELECT".to_owned());
+        let write = Step::Write("REPLACE".to_owned());
         for (step, kind, number, text, expected) in [
             (
                 &Step::Login,
@@ -71,7 +108,15 @@ mod tests {
             (&Step::Login, Refused, 1226, "max_user", Cause::Connections),
             (&Step::Login, Refused, 1045, "denied", Cause::Login),
             (&Step::Sources, Refused, 1227, "denied", Cause::Login),
+            (&Step::Login, Refused, 3032, "offline", Cause::Refused),
             (&table, Failed, 1194, "crashed", Cause::Unreadable),
+            (&table, Refused, 1142, "denied", Cause::Login),
+            (&Step::Query, Refused, 1142, "denied", Cause::Login),
+            (&write, Refused, 1142, "denied", Cause::Login),
+            (&write, Refused, 1290, "--read-only", Cause::Role),
+            (&write, Failed, 1792, "READ ONLY", Cause::Role),
+            (&write, Failed, 1146, "no table", Cause::Unwritable),
+            (&write, Failed, 1114, "is full", Cause::Disk),
             (&table, Failed, 3, "(Errcode: 28 \"No\")", Cause::Disk),
             (&Step::Query, Failed, 1114, "is full", Cause::Disk),
             (&Step::Query, Failed, 1064, "syntax", Cause::Query),

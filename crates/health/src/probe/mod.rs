@@ -10,6 +10,7 @@ pub use failure::reason_of;
 pub(crate) use worker::{Reported, Worker, bounded};
 
 use crate::reason::Reason;
+use evenkeel_op::Error;
 use std::time::Duration;
 
 /// What a probe found.
@@ -38,6 +39,14 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// Takes what a check ended with. One that could not be made says nothing about the server.
+    fn fails(&mut self, reason: Reason, error: &Error) {
+        if failure::is_no_answer(&reason, error) {
+            self.unknown.push(reason.clone());
+        }
+        self.reasons.push(reason);
+    }
+
     /// Makes what is found where nothing answers.
     #[must_use]
     pub fn failed(reason: Reason, took: Duration) -> Self {

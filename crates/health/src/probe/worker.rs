@@ -1,13 +1,14 @@
 //! A thread that asks one server, on a connection that is kept. Nothing in it has a deadline: whoever gave the
 //! order has, and sees by its step where it is.
 
-use super::asked::{Asked, Step, Steps, free_space};
+use super::asked::{Asked, MOST, Step, Steps, free_space};
 use super::failure::reason_at;
 use super::{Checks, Observed};
-use crate::reason::Reason;
+use crate::reason::{Cause, Reason};
 use evenkeel_op::{Context, ErrorKind, Result};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
@@ -62,7 +63,7 @@ impl Worker {
             .stack_size(STACK_BYTES)
             .spawn(move || {
                 for kill in ordered {
-                    let observed = work.probe(kill);
+                    let observed = work.probe_or_give_up(kill);
                     let report = Reported {
                         server,
                         serial,
@@ -113,6 +114,11 @@ impl Worker {
         Some(self.connection.load(Ordering::Relaxed)).filter(|id| *id != 0)
     }
 
+    /// Ends it as soon as it is idle, without waiting for that.
+    pub(crate) fn dismiss(mut self) {
+        self.orders = None;
+    }
+
     /// Ends it: at once if it is idle, and otherwise as soon as the server answers or hangs up.
     pub(crate) fn retire(mut self) {
         self.orders = None;
@@ -131,13 +137,25 @@ struct Work {
 }
 
 impl Work {
+    /// Whatever a server sends ends no thread: the driver panics where a packet is not what it has to be.
+    fn probe_or_give_up(&mut self, kill: Option<u64>) -> Observed {
+        let began = Instant::now();
+        let probed = catch_unwind(AssertUnwindSafe(|| self.probe(kill)));
+        probed.unwrap_or_else(|_| {
+            self.hang_up();
+            self.steps.now(Step::None);
+            let text = "what listens there answers as no server does";
+            Observed::failed(Reason::new(Cause::Refused, text), began.elapsed())
+        })
+    }
+
     fn probe(&mut self, kill: Option<u64>) -> Observed {
         let began = Instant::now();
         let mut seen = Observed::default();
         if let Some(datadir) = &self.checks.datadir {
             let step = self.steps.now(Step::Disk);
             if let Err(error) = free_space(datadir, &self.checks, &mut seen) {
-                seen.reasons.push(reason_at(&step, &error));
+                seen.fails(reason_at(&step, &error), &error);
             }
         }
         let was_connected = self.asked.is_some();
@@ -156,7 +174,10 @@ impl Work {
         }
         if let Err(error) = outcome {
             let reason = reason_at(&self.steps.get(), &error);
-            seen.reasons.push(reason);
+            // Of an answer that was too long, it is known already.
+            if seen.reasons.last() != Some(&reason) {
+                seen.reasons.push(reason);
+            }
             self.hang_up();
         }
         self.steps.now(Step::None);
@@ -170,6 +191,7 @@ impl Work {
             None => {
                 self.steps.now(Step::Login);
                 let mut session = Session::open_in_this_thread(&self.options)?;
+                session.limit_rows(MOST);
                 // Or what is read keeps a transaction open, and with it old rows and locks on tables.
                 session.run("SET SESSION autocommit = 1")?;
                 self.connection.store(session.id(), Ordering::Relaxed);
@@ -207,8 +229,9 @@ fn end_own(session: &mut Session, id: u64) -> Result<()> {
 /// How long a TCP connection may take: what takes longer never reached the server.
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(10);
 
-/// Returns options whose attempts end by themselves where no server was reached.
+/// Returns options whose attempts end by themselves where no server was reached, and whose answers are not long.
 pub(crate) fn bounded(mut options: ConnectOptions) -> ConnectOptions {
     options.connect_timeout = options.connect_timeout.min(CONNECT_MAX);
+    options.packet_max = Some(MOST.bytes);
     options
 }

@@ -157,7 +157,9 @@ fn all(board: &Board) -> HttpAnswer {
 }
 
 fn one(mut shown: Shown, role: Role, lag_max: Option<u64>) -> HttpAnswer {
-    if let Some(reason) = unfit(&shown, role, lag_max) {
+    // Of a server that is drained while its prober restarts, nothing is known yet.
+    let is_known = shown.state != HealthState::Draining || shown.probe_age_s.is_some();
+    if is_known && let Some(reason) = unfit(&shown, role, lag_max) {
         shown.reasons.push(reason);
         return server(503, shown);
     }

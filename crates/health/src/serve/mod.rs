@@ -1,31 +1,23 @@
 //! Answers to load balancers, from memory: over HTTP (`http`), to HAProxy's agent checks (`agent`), and as metrics.
-//!
-//! Each connection has a thread for a moment. No more than a fixed number have one at a time, and none may take
-//! longer than a fixed time: what comes beyond that is closed.
+//! Who is answered when: `turns`.
 
 mod agent;
 mod http;
+mod listen;
 mod metrics;
+mod turns;
 
 pub use agent::{Weighing, agent_line};
 pub use http::{HttpAnswer, answer};
+pub use listen::place_heard;
 
 use crate::board::Board;
 use evenkeel_op::{Context, Result};
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use turns::{Protocol, Wants};
 
-/// Connections that are answered at a time.
-const CONNECTIONS: usize = 128;
-/// How long one may take.
-const TIMEOUT: Duration = Duration::from_secs(2);
-/// The longest request.
-const REQUEST_BYTES: usize = 4096;
-/// After an accept that failed: of descriptors, for example.
-const PAUSE: Duration = Duration::from_millis(50);
 /// An agent's line may name a server; without one, so long is waited for it.
 const AGENT_NAME: Duration = Duration::from_millis(200);
 
@@ -34,16 +26,8 @@ const AGENT_NAME: Duration = Duration::from_millis(200);
 /// # Errors
 ///
 /// `Failed` where the address cannot be used.
-pub fn http(address: &str, board: Arc<Board>) -> Result<std::net::SocketAddr> {
-    listen(address, "http", move |stream| {
-        let request = read_until(stream, TIMEOUT, |read| {
-            read.windows(4).any(|four| four == b"\r\n\r\n")
-                || read.windows(2).any(|two| two == b"\n\n")
-        })?;
-        let reply = http::reply(&board, &String::from_utf8_lossy(&request));
-        stream.write_all(&reply)?;
-        stream.shutdown(std::net::Shutdown::Write)
-    })
+pub fn http(address: &str, board: Arc<Board>) -> Result<SocketAddr> {
+    begin("http", address, HttpTurns { board })
 }
 
 /// Answers HAProxy's agent checks at an address from now on. Returns where it listens.
@@ -51,103 +35,66 @@ pub fn http(address: &str, board: Arc<Board>) -> Result<std::net::SocketAddr> {
 /// # Errors
 ///
 /// `Failed` where the address cannot be used.
-pub fn agent(address: &str, board: Arc<Board>, weighing: Weighing) -> Result<std::net::SocketAddr> {
-    listen(address, "agent", move |stream| {
-        // With one server, a name need not be sent, and is not waited for.
-        let name = match board.len() {
-            1 => Vec::new(),
-            _ => read_until(stream, AGENT_NAME, |read| read.contains(&b'\n'))?,
-        };
-        let name = String::from_utf8_lossy(&name);
-        let line = agent_line(&board, name.trim(), weighing);
-        stream.write_all(line.as_bytes())?;
-        stream.shutdown(std::net::Shutdown::Write)
-    })
+pub fn agent(address: &str, board: Arc<Board>, weighing: Weighing) -> Result<SocketAddr> {
+    begin("agent", address, AgentTurns { board, weighing })
 }
 
-fn listen(
-    address: &str,
-    what: &'static str,
-    serve: impl Fn(&mut TcpStream) -> io::Result<()> + Send + Sync + 'static,
-) -> Result<std::net::SocketAddr> {
-    let failed = || format!("failed to listen at {address}");
-    let listener = TcpListener::bind(address).context(failed)?;
-    let at = listener.local_addr().context(failed)?;
-    let serve = Arc::new(serve);
-    let busy = Arc::new(AtomicUsize::new(0));
-    let accepts = move || {
-        for stream in listener.incoming() {
-            let Ok(stream) = stream else {
-                std::thread::sleep(PAUSE);
-                continue;
-            };
-            let Some(turn) = Turn::take(&busy) else {
-                continue;
-            };
-            let serve = serve.clone();
-            let thread = std::thread::Builder::new()
-                .name(what.to_owned())
-                .stack_size(128 << 10);
-            // Without a thread it is closed, which a load balancer takes for down.
-            let _ = thread.spawn(move || {
-                let _turn = turn;
-                let mut stream = stream;
-                let limits = [
-                    stream.set_write_timeout(Some(TIMEOUT)),
-                    stream.set_nodelay(true),
-                ];
-                if limits.iter().all(Result::is_ok) {
-                    // Whoever hung up wants no answer.
-                    let _ = serve(&mut stream);
-                }
-            });
-        }
-    };
-    std::thread::Builder::new()
-        .name(what.to_owned())
-        .spawn(accepts)
-        .context(|| "failed to start a thread")?;
+fn begin(name: &str, address: &str, protocol: impl Protocol) -> Result<SocketAddr> {
+    let listener = listen::at(address)?;
+    let at = listener.local_addr();
+    let at = at.context(|| format!("failed to listen at {address}"))?;
+    turns::serve(name, listener, protocol)?;
     Ok(at)
 }
 
-/// One of the connections that are answered at a time.
-struct Turn(Arc<AtomicUsize>);
+struct HttpTurns {
+    board: Arc<Board>,
+}
 
-impl Turn {
-    fn take(busy: &Arc<AtomicUsize>) -> Option<Self> {
-        let turn = Self(busy.clone());
-        (busy.fetch_add(1, Ordering::SeqCst) < CONNECTIONS).then_some(turn)
+impl Protocol for HttpTurns {
+    fn wants(&self, read: &[u8]) -> Wants {
+        let has = |end: &[u8]| read.windows(end.len()).any(|part| part == end);
+        if has(b"\r\n\r\n") || has(b"\n\n") {
+            Wants::Nothing
+        } else if read.contains(&b'\n') {
+            Wants::Rest
+        } else {
+            Wants::Line
+        }
+    }
+
+    fn answer(&self, read: &[u8]) -> Option<Vec<u8>> {
+        // Half a line may be the beginning of another one.
+        let is_asked = read.contains(&b'\n');
+        is_asked.then(|| http::reply(&self.board, &String::from_utf8_lossy(read)))
     }
 }
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
+struct AgentTurns {
+    board: Arc<Board>,
+    weighing: Weighing,
 }
 
-/// Reads until it is enough, the other side ends, or the time is over.
-fn read_until(
-    stream: &mut TcpStream,
-    limit: Duration,
-    is_enough: impl Fn(&[u8]) -> bool,
-) -> io::Result<Vec<u8>> {
-    let until = Instant::now() + limit;
-    let mut read = Vec::new();
-    let mut buffer = [0; 1024];
-    while !is_enough(&read) && read.len() < REQUEST_BYTES {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => read.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
+impl Protocol for AgentTurns {
+    fn wants(&self, read: &[u8]) -> Wants {
+        // With one server, a name need not be sent, and is not waited for.
+        match self.board.len() == 1 || read.contains(&b'\n') {
+            true => Wants::Nothing,
+            false => Wants::Line,
         }
     }
-    Ok(read)
+
+    fn first_line(&self) -> Duration {
+        AGENT_NAME
+    }
+
+    fn answer(&self, read: &[u8]) -> Option<Vec<u8>> {
+        let sent = String::from_utf8_lossy(read);
+        let name = if self.board.len() == 1 {
+            ""
+        } else {
+            sent.trim()
+        };
+        Some(agent_line(&self.board, name, self.weighing).into_bytes())
+    }
 }

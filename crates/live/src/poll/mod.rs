@@ -169,7 +169,7 @@ impl Poll {
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
                     for () in ordered {
-                        if tell.send((index, worker.answer())).is_err() {
+                        if tell.send((index, worker.answer_or_give_up())).is_err() {
                             return;
                         }
                     }

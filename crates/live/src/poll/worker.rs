@@ -7,6 +7,7 @@ use crate::status::{self, QUESTIONS, Status};
 use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_server::connect::{RowLimit, Session};
 use evenkeel_server::options::ConnectOptions;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// Between attempts to reach a server that is down: the first, and the longest.
@@ -24,6 +25,9 @@ const MOST_OF_ALL: RowLimit = RowLimit {
     rows: 2_000_000,
     bytes: 512 << 20,
 };
+
+/// No row is longer.
+const ROW_BYTES: usize = 4 << 20;
 
 const SELECT: &str = "Com_select";
 
@@ -63,7 +67,8 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(options: ConnectOptions, extent: Extent, focus: Focus) -> Self {
+    pub(super) fn new(mut options: ConnectOptions, extent: Extent, focus: Focus) -> Self {
+        options.packet_max = Some(ROW_BYTES);
         let mut names = status::of_statements();
         if extent == Extent::Everything {
             names.extend(details::NAMES);
@@ -83,8 +88,21 @@ impl Worker {
         }
     }
 
+    /// Asks; whatever a server sends ends no thread. The driver panics where a packet is not what it has to be.
+    pub(super) fn answer_or_give_up(&mut self) -> Report {
+        let answered = catch_unwind(AssertUnwindSafe(|| self.answer()));
+        answered.unwrap_or_else(|_| {
+            self.session = None;
+            self.retry = Some(Instant::now() + PAUSE_MAX);
+            Report::Failed(Error::new(
+                ErrorKind::Unreachable,
+                "what listens there answers as no server does",
+            ))
+        })
+    }
+
     /// Asks. Connects first where it is not connected, unless that was tried a moment ago.
-    pub(super) fn answer(&mut self) -> Report {
+    fn answer(&mut self) -> Report {
         if self.retry.is_some_and(|retry| Instant::now() < retry) {
             return Report::Waits;
         }
@@ -112,7 +130,9 @@ impl Worker {
             None => {
                 self.asker = None;
                 self.own = Own::default();
-                self.session.insert(Session::open(&self.options)?)
+                let mut session = Session::open(&self.options)?;
+                session.limit_rows(MOST_COUNTERS);
+                self.session.insert(session)
             }
         };
         if self.extent == Extent::Everything && self.asker.is_none() {

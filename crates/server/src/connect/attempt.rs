@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// Where servers put their socket when nobody says otherwise: Debian, then Red Hat, then the
 /// upstream builds.
-const USUAL_SOCKETS: [&str; 4] = [
+pub const USUAL_SOCKETS: [&str; 4] = [
     "/run/mysqld/mysqld.sock",
     "/var/run/mysqld/mysqld.sock",
     "/var/lib/mysql/mysql.sock",
@@ -236,6 +236,8 @@ fn builder(options: &ConnectOptions) -> OptsBuilder {
         .pass(options.password.as_ref().map(|p| p.reveal().to_owned()))
         // The driver's default swaps a TCP connection for a socket behind our back.
         .prefer_socket(false)
+        // Where nothing is said, the driver asks the server for it.
+        .max_allowed_packet(options.packet_max)
         .init(FIRST_STATEMENTS.to_vec())
 }
 

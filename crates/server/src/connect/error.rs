@@ -4,6 +4,7 @@ use super::quote::quote;
 use evenkeel_op::{Error, ErrorKind};
 use mysql::{DriverError, MySqlError};
 use std::error::Error as _;
+use std::fmt;
 use std::io;
 
 /// What hints say of the options that every command has that connects, and what they say where these options are
@@ -191,6 +192,13 @@ pub(super) fn is_about_tls(error: &mysql::Error) -> bool {
         mysql::Error::IoError(_) | mysql::Error::TlsError(_) | mysql::Error::CodecError(_) => true,
         _ => false,
     }
+}
+
+/// Returns whether a packet was longer than the options allow: what follows it cannot be read.
+pub(super) fn is_packet_too_long(error: &mysql::Error) -> bool {
+    // The driver does not pass on the type of this error.
+    let is_said = |inner: &dyn fmt::Display| inner.to_string().starts_with("Packet is larger");
+    matches!(error, mysql::Error::CodecError(inner) if is_said(inner))
 }
 
 fn is_tls_failure(error: &mysql::Error) -> bool {

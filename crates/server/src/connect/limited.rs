@@ -4,27 +4,43 @@ use super::RowLimit;
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-/// Runs a statement and returns its rows; `None` for more than the limit, after which the connection is of no use.
+/// Runs a statement and hands over the rows of its first result. Returns whether that was all; `false` for more than
+/// the limit, after which the connection is of no use. All results count: a server may send one after the other.
 pub(super) fn rows(
     conn: &mut Conn,
     sql: &str,
     limit: RowLimit,
-) -> mysql::Result<Option<Vec<mysql::Row>>> {
+    mut take: impl FnMut(mysql::Row),
+) -> mysql::Result<bool> {
     let mut result = conn.query_iter(sql)?;
-    let mut rows = Vec::new();
-    let mut bytes = 0;
-    while let Some(next) = result.next() {
-        let row = next?;
-        bytes += size(&row);
-        if rows.len() >= limit.rows || bytes > limit.bytes {
-            // Dropped, it would read to the end that may never come.
-            std::mem::forget(result);
-            return Ok(None);
+    let (mut results, mut count, mut bytes) = (0_usize, 0_usize, 0_usize);
+    let mut is_too_long = false;
+    while !is_too_long {
+        let Some(mut rows) = result.iter() else {
+            break;
+        };
+        results += 1;
+        is_too_long = results > limit.rows;
+        while !is_too_long && let Some(row) = rows.next() {
+            let row = row?;
+            count += 1;
+            bytes = bytes.saturating_add(size(&row));
+            is_too_long = count > limit.rows || bytes > limit.bytes;
+            if results == 1 && !is_too_long {
+                take(row);
+            }
         }
-        rows.push(row);
+        if is_too_long {
+            // Dropped, it would read to the end that may never come.
+            std::mem::forget(rows);
+        }
+    }
+    if is_too_long {
+        std::mem::forget(result);
+        return Ok(false);
     }
     drop(result);
-    Ok(Some(rows))
+    Ok(true)
 }
 
 fn size(row: &mysql::Row) -> usize {

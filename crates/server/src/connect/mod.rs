@@ -9,7 +9,7 @@ mod peer;
 mod quote;
 mod row;
 
-pub use attempt::{FIRST_STATEMENTS, socket_path};
+pub use attempt::{FIRST_STATEMENTS, USUAL_SOCKETS, socket_path};
 use error::query_error_of;
 pub use error::{ServerNumber, broken_off, connect_error, query_error, told_by_files};
 pub use mysql;
@@ -18,7 +18,7 @@ pub use quote::{quote, quote_name};
 pub use row::Row;
 
 use crate::options::ConnectOptions;
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
 use mysql::Conn;
 use mysql::prelude::Queryable;
 use std::sync::mpsc;
@@ -32,10 +32,23 @@ pub struct RowLimit {
     pub bytes: usize,
 }
 
+/// States that an answer was longer than is allowed. Its session is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLong;
+
+/// Of an answer that has one row.
+const FEW: RowLimit = RowLimit {
+    rows: 100,
+    bytes: 1 << 20,
+};
+
 /// One connection to a server.
 pub struct Session {
     conn: Conn,
     limit: Option<RowLimit>,
+    packet_max: Option<usize>,
+    /// Of an answer that was too long, the rest is still to come: nothing else can be asked.
+    is_lost: bool,
     id: u64,
     place: String,
     encrypted: bool,
@@ -69,7 +82,7 @@ impl Session {
         let (conn, encrypted) = receiver
             .recv_timeout(options.connect_timeout)
             .map_err(|_| attempt::timed_out(options, &place))??;
-        Ok(Self::of(conn, encrypted, place))
+        Ok(Self::of(conn, encrypted, place, options.packet_max))
     }
 
     /// Connects and logs in, in this thread, for callers that have a thread to lose: only the TCP connection is
@@ -80,14 +93,16 @@ impl Session {
     pub fn open_in_this_thread(options: &ConnectOptions) -> Result<Self> {
         let place = attempt::place(options);
         let (conn, encrypted) = attempt::attempt(options, &place)?;
-        Ok(Self::of(conn, encrypted, place))
+        Ok(Self::of(conn, encrypted, place, options.packet_max))
     }
 
-    fn of(conn: Conn, encrypted: bool, place: String) -> Self {
+    fn of(conn: Conn, encrypted: bool, place: String, packet_max: Option<usize>) -> Self {
         Self {
             id: u64::from(conn.connection_id()),
             conn,
             limit: None,
+            packet_max,
+            is_lost: false,
             place,
             encrypted,
         }
@@ -116,6 +131,9 @@ impl Session {
     /// Errors: `LockTimeout` when the server gave up waiting, `Unreachable` when the connection is
     /// lost, `Refused` when a privilege is missing, else `Failed`; code and text are in the message.
     pub fn run(&mut self, sql: &str) -> Result<()> {
+        if let Some(limit) = self.limit {
+            return self.few_rows(sql, limit, drop);
+        }
         self.ran(sql).map_err(|error| self.failed(&error, sql))
     }
 
@@ -132,15 +150,27 @@ impl Session {
 
     /// Turns a statement's error into ours; the account is asked for where the server does not name it.
     fn failed(&mut self, error: &mysql::Error, sql: &str) -> Error {
+        if let (true, Some(most)) = (error::is_packet_too_long(error), self.packet_max) {
+            let most = evenkeel_op::units::bytes(most as u64);
+            return self.too_long(&format!("more than {most} in one row"));
+        }
         let account: Option<String> = match error::lacks_account(error) {
             // Where this fails, the first error says enough.
-            true => self
-                .conn
-                .query_first("SELECT CURRENT_USER()")
-                .unwrap_or_default(),
+            true => self.account(),
             false => None,
         };
         query_error_of(error, sql, account.as_deref())
+    }
+
+    fn account(&mut self) -> Option<String> {
+        let limit = self.limit.unwrap_or(FEW);
+        let mut first = None;
+        let take = |row| {
+            first.get_or_insert_with(|| Row::from_driver(row));
+        };
+        let asked = limited::rows(&mut self.conn, "SELECT CURRENT_USER()", limit, take);
+        self.is_lost |= matches!(asked, Ok(false));
+        first.and_then(|row| row.at(0).map(str::to_owned))
     }
 
     /// Has answers with more than this fail from now on. After such a failure, the session is lost.
@@ -148,32 +178,63 @@ impl Session {
         self.limit = Some(limit);
     }
 
+    /// Returns whether an answer was longer than is allowed. Nothing can be asked in this session any more.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    fn too_long(&mut self, what: &str) -> Error {
+        self.is_lost = true;
+        Error::failed(format!("the server at {} sends {what}", self.place))
+            .stating(TooLong)
+            .hint("is this a MySQL or MariaDB server, and is the network sound?")
+    }
+
     /// Runs a statement and returns all its rows. Errors as [`Session::run`], and `Failed` beyond the limit.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>> {
         if let Some(limit) = self.limit {
-            return self.few_rows(sql, limit);
+            let mut rows = Vec::new();
+            self.few_rows(sql, limit, |row| rows.push(Row::from_driver(row)))?;
+            return Ok(rows);
         }
         let rows: mysql::Result<Vec<mysql::Row>> = self.conn.query(sql);
         let rows = rows.map_err(|error| self.failed(&error, sql))?;
         Ok(rows.into_iter().map(Row::from_driver).collect())
     }
 
-    fn few_rows(&mut self, sql: &str, limit: RowLimit) -> Result<Vec<Row>> {
-        match limited::rows(&mut self.conn, sql, limit) {
-            Ok(Some(rows)) => Ok(rows.into_iter().map(Row::from_driver).collect()),
-            Ok(None) => Err(Error::failed(format!(
-                "the server at {} sends more than {} rows or {} in one answer",
-                self.place,
-                limit.rows,
-                evenkeel_op::units::bytes(limit.bytes as u64)
-            ))
-            .hint("is this a MySQL or MariaDB server, and is the network sound?")),
+    fn few_rows(&mut self, sql: &str, limit: RowLimit, take: impl FnMut(mysql::Row)) -> Result<()> {
+        if self.is_lost {
+            return Err(Error::new(
+                ErrorKind::Unreachable,
+                format!(
+                    "the session at {} ended with an answer that was too long",
+                    self.place
+                ),
+            ));
+        }
+        match limited::rows(&mut self.conn, sql, limit, take) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let bytes = evenkeel_op::units::bytes(limit.bytes as u64);
+                Err(self.too_long(&format!(
+                    "more than {} rows or {bytes} in one answer",
+                    limit.rows
+                )))
+            }
             Err(error) => Err(self.failed(&error, sql)),
         }
     }
 
     /// Runs a statement and returns its first row. Errors as [`Session::run`].
     pub fn one(&mut self, sql: &str) -> Result<Option<Row>> {
+        if let Some(limit) = self.limit {
+            let mut first = None;
+            self.few_rows(sql, limit, |row| {
+                first.get_or_insert_with(|| Row::from_driver(row));
+            })?;
+            return Ok(first);
+        }
         let row: mysql::Result<Option<mysql::Row>> = self.conn.query_first(sql);
         let row = row.map_err(|error| self.failed(&error, sql))?;
         Ok(row.map(Row::from_driver))
@@ -228,7 +289,6 @@ impl Session {
 mod tests {
     use super::*;
     use crate::options::SslMode;
-    use evenkeel_op::ErrorKind;
 
     #[test]
     fn nobody_there_is_unreachable_and_hints() {

@@ -128,6 +128,8 @@ pub struct ConnectOptions {
     pub ssl_key: Option<PathBuf>,
     /// How long the whole attempt may take: name lookup, connection, handshake, login.
     pub connect_timeout: Duration,
+    /// No packet, and so no row, may be longer, in bytes; `None` leaves that to the server.
+    pub packet_max: Option<usize>,
 }
 
 impl Default for ConnectOptions {
@@ -143,6 +145,7 @@ impl Default for ConnectOptions {
             ssl_cert: None,
             ssl_key: None,
             connect_timeout: CONNECT_TIMEOUT,
+            packet_max: None,
         }
     }
 }

@@ -95,6 +95,7 @@ impl SavedConnection {
             ssl_cert,
             ssl_key,
             connect_timeout: self.connect_timeout,
+            packet_max: None,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod run;
+mod told;
 
 pub(crate) use check::refused;
 

@@ -1,23 +1,24 @@
 //! `health run`.
 
+use super::told::Teller;
 use crate::args::HealthRun;
-use crate::settings;
-use crate::show::answers::HealthChange;
-use crate::show::{Stream, Ui};
+use crate::settings::{self, ServerMeant};
+use crate::show::Ui;
 use evenkeel_health::action::{Action, Actor};
 use evenkeel_health::board::Board;
 use evenkeel_health::control::Control;
-use evenkeel_health::daemon::{Daemon, Told};
-use evenkeel_health::keep::Keep;
-use evenkeel_health::machine::HealthState;
+use evenkeel_health::daemon::Daemon;
+use evenkeel_health::keep::{Keep, StateKey};
+use evenkeel_health::machine::{HealthOrder, HealthState, Remembered};
 use evenkeel_health::notify::Notify;
-use evenkeel_health::serve::{self, Weighing};
+use evenkeel_health::saver::Saver;
+use evenkeel_health::serve::{self, Weighing, place_heard};
 use evenkeel_health::watch::{Target, Timing, Watch};
 use evenkeel_op::paths::{absolute, unreadable};
 use evenkeel_op::{Error, Result, exit, open_files};
+use evenkeel_server::connect::USUAL_SOCKETS;
 use evenkeel_server::launch::Binary;
 use rustix::process::geteuid;
-use std::collections::BTreeMap;
 use std::env;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,52 +33,90 @@ const NOBODY: &str = "nobody";
 /// Runs the command.
 pub(super) fn run(args: &HealthRun, ui: &Ui) -> Result<u8> {
     let timing = timing(args)?;
-    let targets = targets(args, ui)?;
+    let servers = targets(args, ui)?;
+    let mut teller = Teller::start(ui)?;
+    let ended = checked(args, servers, timing, &mut teller, ui);
+    let said = teller.finish(ui);
+    let code = ended?;
+    said?;
+    Ok(code)
+}
+
+fn checked(
+    args: &HealthRun,
+    servers: Vec<(ServerMeant, Target)>,
+    timing: Timing,
+    teller: &mut Teller,
+    ui: &Ui,
+) -> Result<u8> {
     let action = action(args)?;
     // Each server is a connection or two.
     open_files::raise();
     let keep = keep(args)?;
-    let mut before = match &keep {
-        Some(keep) => keep.load()?,
-        None => BTreeMap::new(),
-    };
-    let servers: Vec<_> = targets
-        .iter()
-        .map(|target| {
-            let known = before.remove(&target.name).unwrap_or_default();
-            (target.name.clone(), known)
-        })
-        .collect();
+    let before = before(&servers, keep.as_deref(), teller)?;
     let rules = settings::health_rules(&args.rules, timing.interval);
-    let board = Arc::new(Board::new(servers, rules));
+    let board = Arc::new(Board::new(before, rules));
     // They answer at once: that nothing is proven yet.
-    answers(args, &board, ui)?;
+    answers(args, &board, teller)?;
     let control = args.control.as_ref().map(|path| {
         let path = absolute(path);
         Control::obey(&path, board.clone(), keep.clone())
     });
     let _control = control.transpose()?;
+    let saver = keep.map(|keep| Saver::start(keep, board.clone()));
+    let targets = servers.into_iter().map(|(_, target)| target).collect();
     let mut daemon = Daemon {
         watch: Watch::new(targets, timing),
         actor: action.map(|action| Actor::new(action, board.len())),
         board: board.clone(),
-        keep,
+        saver: saver.transpose()?,
         notify: notify(),
         count: args.watched.count,
     };
-    let mut is_read = true;
-    let ended = daemon.run(ui.cancel(), &mut |told| {
-        // Warnings go to standard error, also when nobody reads the changes.
-        if is_read || !matches!(told, Told::Changed(_)) {
-            is_read &= tell(&told, ui);
-        }
-    });
-    ended?;
+    daemon.run(ui.cancel(), &mut |told| teller.tell(&told))?;
     let is_up = |server| board.verdict(server).state == HealthState::Up;
     Ok(match (0..board.len()).all(is_up) {
         true => exit::DONE,
         false => exit::DIFFERS,
     })
+}
+
+/// Returns what an earlier process knew of each server, and says what it knew of others.
+fn before(
+    servers: &[(ServerMeant, Target)],
+    keep: Option<&Keep>,
+    teller: &mut Teller,
+) -> Result<Vec<(String, Remembered)>> {
+    if let Some(keep) = keep {
+        keep.load()?;
+    }
+    let each = servers.iter().map(|(meant, target)| {
+        let known = keep.map(|keep| keep.resume(&target.name, &key(meant)));
+        (target.name.clone(), known.unwrap_or_default())
+    });
+    let before = each.collect();
+    for other in keep.map(Keep::not_watched).unwrap_or_default() {
+        let key = evenkeel_health::reason::plain(&other.key);
+        let what = match other.order {
+            Some(HealthOrder::Drain(_)) => "is drained",
+            Some(HealthOrder::Maintenance(_)) => "is in maintenance",
+            None => "failed too often",
+        };
+        teller.warn(format!(
+            "'{key}' {what}, says the state directory, but no server of this name is checked here: that is kept, and \
+             counts for no other server"
+        ));
+    }
+    Ok(before)
+}
+
+fn key(meant: &ServerMeant) -> StateKey {
+    match meant {
+        ServerMeant::Named(name) => StateKey::named(name),
+        ServerMeant::Socket(path) => StateKey::socket(&absolute(path), path),
+        ServerMeant::Tcp(host, port) => StateKey::tcp(host, *port),
+        ServerMeant::UsualSocket => StateKey::usual_socket(&USUAL_SOCKETS),
+    }
 }
 
 fn timing(args: &HealthRun) -> Result<Timing> {
@@ -92,24 +131,30 @@ fn timing(args: &HealthRun) -> Result<Timing> {
     Ok(Timing { interval, timeout })
 }
 
-fn targets(args: &HealthRun, ui: &Ui) -> Result<Vec<Target>> {
+fn targets(args: &HealthRun, ui: &Ui) -> Result<Vec<(ServerMeant, Target)>> {
     let checks = Arc::new(settings::health_checks(&args.checks)?);
-    let watched = settings::watched(&args.watched, "health", ui)?;
-    let is_path = |target: &&_| is_another_path(target, watched.len());
-    if let Some(target) = watched.iter().find(is_path) {
+    let watched = settings::servers_meant(&args.watched, "health", ui)?;
+    let is_path = |(_, target): &&(_, _)| is_another_path(target, watched.len());
+    if let Some((_, target)) = watched.iter().find(is_path) {
         return Err(Error::usage(format!(
             "a server cannot be called '{}' here: over HTTP that is another path",
             target.name
         ))
         .hint("give it another name in a list, and name the list with --fleet"));
     }
-    let targets = watched.into_iter().map(|target| {
+    let targets = watched.into_iter().map(|(meant, target)| {
         settings::refuse_far_disk(&checks, &target.options)?;
-        Ok(Target {
-            name: target.name,
+        let name = match meant {
+            // Which socket there is may be another one tomorrow.
+            ServerMeant::UsualSocket => "localhost".to_owned(),
+            _ => target.name,
+        };
+        let target = Target {
+            name,
             options: target.options,
             checks: checks.clone(),
-        })
+        };
+        Ok((meant, target))
     });
     targets.collect()
 }
@@ -164,41 +209,20 @@ fn notify() -> Notify {
     Notify::to(socket.as_deref(), watchdog.and_then(|us| us.parse().ok()))
 }
 
-fn answers(args: &HealthRun, board: &Arc<Board>, ui: &Ui) -> Result<()> {
-    let address = |typed: &str| match typed.strip_prefix(':') {
-        Some(port) => format!("[::]:{port}"),
-        None => typed.to_owned(),
-    };
+fn answers(args: &HealthRun, board: &Arc<Board>, teller: &mut Teller) -> Result<()> {
     if let Some(typed) = &args.http {
-        let at = serve::http(&address(typed), board.clone())?;
-        ui.note(&format!("answers HTTP at {at}"));
+        let at = serve::http(typed, board.clone())?;
+        teller.note(format!("answers HTTP at {}", place_heard(at, typed)));
     }
     if let Some(typed) = &args.agent {
         let weighing = Weighing {
             full_load: args.full_load,
         };
-        let at = serve::agent(&address(typed), board.clone(), weighing)?;
-        ui.note(&format!("answers agent checks at {at}"));
+        let at = serve::agent(typed, board.clone(), weighing)?;
+        teller.note(format!(
+            "answers agent checks at {}",
+            place_heard(at, typed)
+        ));
     }
     Ok(())
-}
-
-/// Returns whether somebody still reads.
-fn tell(told: &Told<'_>, ui: &Ui) -> bool {
-    match told {
-        // Before anything is proven there is nothing to tell.
-        Told::Changed(shown) if shown.state == HealthState::Starting => {}
-        Told::Changed(shown) => {
-            let change = HealthChange::new(shown);
-            return match ui.is_json() {
-                true => Stream.show(&change.json_line()).unwrap_or(false),
-                false if ui.is_quiet() => true,
-                false => Stream.show(&change.text_line()).unwrap_or(false),
-            };
-        }
-        Told::ActionFailed(server, why) => ui.warn(&format!("{server}: {why}")),
-        Told::NotKept(error) => ui.warn_of("", error),
-        Told::Ready => ui.note("every server has been checked"),
-    }
-    true
 }

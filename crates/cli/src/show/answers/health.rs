@@ -4,7 +4,7 @@ use super::Answer;
 use crate::show::{Align, TextTable};
 use evenkeel_health::board::Shown;
 use evenkeel_health::probe::{Checks, Observed};
-use evenkeel_health::reason::Reason;
+use evenkeel_health::reason::{Reason, plain};
 use evenkeel_op::{Error, units};
 use serde::Serialize;
 use serde_json::Value;
@@ -251,14 +251,15 @@ impl Answer for HealthStatusAnswer {
             ("why", Align::Left),
         ]);
         for server in self.each() {
-            let text = |name: &str| server[name].as_str().unwrap_or("-").to_owned();
+            // It may be another user's, and say what it likes.
+            let text = |name: &str| plain(server[name].as_str().unwrap_or("-"));
             let span = server["for_s"].as_f64().unwrap_or_default();
             let span = Duration::try_from_secs_f64(span).unwrap_or_default();
             let reasons = server["reasons"].as_array().into_iter().flatten();
             let why: Vec<String> = reasons
                 .map(|reason| {
                     let word = |name: &str| reason[name].as_str().unwrap_or_default();
-                    format!("{}: {}", word("cause"), word("text"))
+                    plain(&format!("{}: {}", word("cause"), word("text")))
                 })
                 .collect();
             table.row([
@@ -309,5 +310,24 @@ impl<'a> HealthChange<'a> {
             false => format!(" ({})", why.join("; ")),
         };
         format!("{} {server}: {}{why}\n", self.time, state.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_op::obeyed::is_obeyed;
+
+    #[test]
+    fn words_of_somebody_elses_prober_drive_no_terminal() {
+        let strange = "a\u{1b}]0;b\u{9b}31m\u{202e}\n";
+        let answer = HealthStatusAnswer::new(serde_json::json!([{
+            "server": strange, "state": strange, "for_s": -1.0,
+            "reasons": [{"cause": strange, "text": strange}],
+        }]));
+        let text = answer.text();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(!text.replace('\n', "").contains(is_obeyed), "{text:?}");
+        assert!(!answer.is_up());
     }
 }

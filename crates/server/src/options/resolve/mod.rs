@@ -77,6 +77,7 @@ impl Merge {
                 Some(timeout) => timeout,
                 None => CONNECT_TIMEOUT,
             },
+            packet_max: None,
         };
         self.protocol(&mut connect)?;
         let mode = self.parsed("ssl-mode", |text| text.parse().ok())?;
