@@ -1,6 +1,7 @@
 //! The loop of `evenkeel health run`: probes, verdicts, and everyone who hears of them.
 
 use crate::action::Actor;
+use crate::block::Blocker;
 use crate::board::{Board, Shown};
 use crate::keep::Keep;
 use crate::machine::{HealthOrder, HealthState};
@@ -18,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub enum Told<'a> {
     /// A server has another state, or another first cause.
     Changed(&'a Shown),
-    /// The operator's program failed for a server.
+    /// The operator's program failed for a server, or its port could not be blocked or opened.
     ActionFailed(&'a str, String),
     /// What should outlast this process could not be written.
     NotKept(evenkeel_op::Error),
@@ -36,6 +37,8 @@ pub struct Daemon {
     pub keep: Option<Arc<Keep>>,
     /// The operator's program.
     pub actor: Option<Actor>,
+    /// The port of the only server.
+    pub blocker: Option<Blocker>,
     /// The service manager.
     pub notify: Notify,
     /// It ends when each server has been probed so often.
@@ -118,6 +121,14 @@ impl Daemon {
             && let Some(why) = actor.step(server, || self.board.shown(server), verdict.state)
         {
             tell(Told::ActionFailed(self.board.name(server), why));
+        }
+        if let Some(blocker) = &mut self.blocker {
+            let failed = blocker.step(verdict.state);
+            self.board
+                .blocked(server, blocker.is_closed(), blocker.failures());
+            if let Some(why) = failed {
+                tell(Told::ActionFailed(self.board.name(server), why));
+            }
         }
         if now == *last {
             return false;

@@ -5,6 +5,7 @@ use crate::settings;
 use crate::show::answers::HealthChange;
 use crate::show::{Stream, Ui};
 use evenkeel_health::action::{Action, Actor};
+use evenkeel_health::block::Blocker;
 use evenkeel_health::board::Board;
 use evenkeel_health::control::Control;
 use evenkeel_health::daemon::{Daemon, Told};
@@ -34,6 +35,7 @@ pub(super) fn run(args: &HealthRun, ui: &Ui) -> Result<u8> {
     let timing = timing(args)?;
     let targets = targets(args, ui)?;
     let action = action(args)?;
+    let blocker = super::block::blocker(args, targets.len(), ui)?;
     // Each server is a connection or two.
     open_files::raise();
     let keep = keep(args)?;
@@ -60,6 +62,7 @@ pub(super) fn run(args: &HealthRun, ui: &Ui) -> Result<u8> {
     let mut daemon = Daemon {
         watch: Watch::new(targets, timing),
         actor: action.map(|action| Actor::new(action, board.len())),
+        blocker,
         board: board.clone(),
         keep,
         notify: notify(),
@@ -72,6 +75,9 @@ pub(super) fn run(args: &HealthRun, ui: &Ui) -> Result<u8> {
             is_read &= tell(&told, ui);
         }
     });
+    if let Some(Err(why)) = daemon.blocker.as_mut().map(Blocker::end) {
+        ui.warn(&why);
+    }
     ended?;
     let is_up = |server| board.verdict(server).state == HealthState::Up;
     Ok(match (0..board.len()).all(is_up) {
