@@ -244,7 +244,7 @@ fn a_server_that_is_down_is_refused_to_others() {
     until("metrics say so", || {
         prober.get("/metrics").lines().any(is_told)
     });
-    // Somebody loads a firewall anew.
+    // Somebody loads a firewall again.
     assert!(run(&["nft", "flush", "ruleset"]).status.success());
     assert!(run(&["nft", others]).status.success());
     until("clients are refused again", || shop.is_refused(v4));
