@@ -186,7 +186,7 @@ impl Scene {
             Frozen | LostCheck => self.send(Signal::STOP),
             Killed => self.server.running.take().unwrap().kill(),
             NoConnectionFree => {
-                let options = ConnectOptions::over_socket(&self.server.socket(), "app");
+                let options = ConnectOptions::over_socket(self.server.socket(), "app");
                 while let Ok(session) = Session::open(&options) {
                     self.held.push(session);
                 }
