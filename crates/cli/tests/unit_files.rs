@@ -91,6 +91,23 @@ fn a_server_is_checked_as_its_unit_says() {
     assert_eq!(value(&unit, "Type"), "notify");
 }
 
+/// What `--block` needs is in the page, for those who want it.
+#[test]
+fn the_checker_may_not_change_rules_unless_the_page_is_followed() {
+    let unit = read("evenkeel-health.service");
+    let page = dist("../../docs/src/tasks/health.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, block) = page.split_once("```text\n[Service]\n").unwrap();
+    let (drop_in, _) = block.split_once("```").unwrap();
+    for (key, word) in [
+        ("CapabilityBoundingSet", "CAP_NET_ADMIN"),
+        ("RestrictAddressFamilies", "AF_NETLINK"),
+    ] {
+        assert!(!value(&unit, key).contains(word), "{key}");
+        assert_eq!(value(drop_in, key), word);
+    }
+}
+
 /// The watchdogs are in the same control group, and are needed most when evenkeel was killed.
 #[test]
 fn whoever_kills_evenkeel_spares_its_watchdogs() {

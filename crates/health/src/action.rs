@@ -2,20 +2,16 @@
 //! not as root unless that was asked for. One that fails is run again.
 
 use crate::board::Shown;
+use crate::ended::{PATH, ended};
 use crate::machine::HealthState;
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// How often a program is looked at.
-const LOOK: Duration = Duration::from_millis(20);
 /// From a failure to the next try.
 const RETRY: Duration = Duration::from_secs(5);
-/// What programs find their own programs by.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What is run.
 #[derive(Debug, Clone)]
@@ -132,7 +128,7 @@ impl Action {
         let mut child = command
             .spawn()
             .map_err(|error| format!("failed to start {shown}: {error}"))?;
-        match self.wait(&mut child) {
+        match ended(&mut child, self.timeout) {
             Ok(Some(status)) if status.success() => Ok(()),
             Ok(Some(status)) => Err(format!("{shown}: {status}")),
             Ok(None) => Err(format!(
@@ -141,20 +137,5 @@ impl Action {
             )),
             Err(error) => Err(format!("failed to wait for {shown}: {error}")),
         }
-    }
-
-    /// Waits for its end. `None` if it had to be killed.
-    fn wait(&self, child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
-        let until = Instant::now() + self.timeout;
-        while Instant::now() < until {
-            if let Some(status) = child.try_wait()? {
-                return Ok(Some(status));
-            }
-            std::thread::sleep(LOOK);
-        }
-        // Not reaped yet: the number is its own.
-        let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-        child.wait()?;
-        Ok(None)
     }
 }

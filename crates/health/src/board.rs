@@ -28,6 +28,8 @@ struct Known {
     machine: Machine,
     observed: Observed,
     counts: Counts,
+    /// Its port is closed to new clients; `None` if nobody closes it.
+    is_blocked: Option<bool>,
 }
 
 /// What has been counted.
@@ -37,6 +39,8 @@ pub struct Counts {
     pub probes: u64,
     /// Those of them that failed.
     pub failures: u64,
+    /// How often its port could not be blocked or opened.
+    pub block_failures: u64,
 }
 
 /// A server as it is now. Its serialised form is a contract of the HTTP answers.
@@ -64,6 +68,8 @@ pub struct Shown {
     pub threads_running: Option<u64>,
     /// Free bytes below its data directory; null if nobody asked.
     pub disk_free: Option<u64>,
+    /// Its port is blocked, as far as is known; null without a port to block.
+    pub blocked: Option<bool>,
     /// How long the last probe took.
     pub probe_s: f64,
     /// How long ago it ended; null if none has.
@@ -86,6 +92,7 @@ impl Board {
                 machine: Machine::resumed(rules, &before, offset),
                 observed: Observed::default(),
                 counts: Counts::default(),
+                is_blocked: None,
             }),
         });
         Self {
@@ -160,6 +167,13 @@ impl Board {
         self.known(server).machine.release(now);
     }
 
+    /// Notes whether a server's port is blocked, and how often that could not be done.
+    pub fn blocked(&self, server: usize, is_blocked: bool, failures: u64) {
+        let mut known = self.known(server);
+        known.is_blocked = Some(is_blocked);
+        known.counts.block_failures = failures;
+    }
+
     /// Returns what a server is.
     #[must_use]
     pub fn verdict(&self, server: usize) -> Verdict {
@@ -213,6 +227,7 @@ impl Board {
             connections_max: seen.connections_max,
             threads_running: seen.running,
             disk_free: seen.disk_free,
+            blocked: known.is_blocked,
             probe_s: seen.took.as_secs_f64(),
             probe_age_s: finished.map(|at| now.saturating_sub(at).as_secs_f64()),
             flaps: known.machine.flaps(now),

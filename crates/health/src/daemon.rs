@@ -2,6 +2,7 @@
 //! for a reader or for a program: that is done aside.
 
 use crate::action::Actor;
+use crate::block::Blocker;
 use crate::board::{Board, Shown};
 use crate::machine::{Glance, HealthState};
 use crate::notify::Notify;
@@ -21,7 +22,7 @@ const LAST_SAVE: Duration = Duration::from_secs(5);
 pub enum Told<'a> {
     /// A server has another state, or another first cause.
     Changed(&'a Shown),
-    /// The operator's program failed for a server.
+    /// The operator's program failed for a server, or its port could not be blocked or opened.
     ActionFailed(&'a str, String),
     /// What should outlast this process could not be written.
     NotKept(evenkeel_op::Error),
@@ -41,6 +42,8 @@ pub struct Daemon {
     pub saver: Option<Saver>,
     /// The operator's program.
     pub actor: Option<Actor>,
+    /// The port of the only server.
+    pub blocker: Option<Blocker>,
     /// The service manager.
     pub notify: Notify,
     /// It ends when each server has been probed so often.
@@ -119,6 +122,14 @@ impl Daemon {
             && let Some(why) = actor.step(server, || self.board.shown(server), now.state)
         {
             tell(Told::ActionFailed(self.board.name(server), why));
+        }
+        if let Some(blocker) = &mut self.blocker {
+            let failed = blocker.step(now.state);
+            self.board
+                .blocked(server, blocker.is_closed(), blocker.failures());
+            if let Some(why) = failed {
+                tell(Told::ActionFailed(self.board.name(server), why));
+            }
         }
         if *last == Some(now) {
             return false;

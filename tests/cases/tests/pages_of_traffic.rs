@@ -173,6 +173,14 @@ fn health() {
     page.run("evenkeel health run");
     let elsewhere = "crates/cli/tests/health_answers_load_balancers.rs";
     page.pass("backend mysql", elsewhere, "down #hung: ");
+    page.before("--block", "mariadb -e 'SET GLOBAL read_only = ON'");
+    page.briefly("--block", "nft list table inet evenkeel_health_3306");
+    page.run("evenkeel health run --block");
+    page.pass(
+        "[Service]",
+        "crates/cli/tests/unit_files.rs",
+        "CAP_NET_ADMIN",
+    );
     page.pass("evenkeel health drain", elsewhere, "--maintenance");
     page.end();
 }

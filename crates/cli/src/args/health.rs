@@ -125,6 +125,7 @@ Examples:
   evenkeel health run --http :9200 --agent :9201 --max-lag 30s --state-directory /var/lib/evenkeel/health
   evenkeel health run --fleet /etc/evenkeel/fleet.toml --http 127.0.0.1:9200 --interval 1s
   evenkeel health run --action /etc/evenkeel/moved --action-user haproxy
+  evenkeel health run --block 3306 --block-exempt 10.0.7.0/24 --expect writable
 
 Over HTTP, /any, /primary (writable) and /replica (read-only; ?max_lag=5s) answer 200: use it; 404: drained, no
 new clients (HAProxy: http-check disable-on-404); 503: do not use it; 400: no such server or path. With several
@@ -135,6 +136,9 @@ is answered with 'up ready 100%', 'up drain', 'maint' or 'down #reason'.
 The action is run without a shell and without arguments whenever the state changes. It gets EVENKEEL_SERVER,
 EVENKEEL_STATE (up, down, draining, maintenance), EVENKEEL_BEFORE, EVENKEEL_CAUSE and EVENKEEL_REASON. If it
 fails, it is run again.
+
+--block has its own table, inet evenkeel_health_PORT. Who is connected stays. After a start it is as it was left
+until the first verdict, and at an orderly end it is removed. If nft fails, that is said and tried again.
 
 Exit code, after --count: 0 if every server is up, 4 if not, 1 if changes or the state could not be written. 130 or
 143 after a signal.";
@@ -167,6 +171,22 @@ pub struct HealthRun {
     /// Kill it, and all that it started, after this time.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span, help_heading = "Answers")]
     pub action_timeout: Duration,
+    /// While the server is not for use, refuse new TCP connections to this port of this host, with nftables. Only
+    /// for a single server.
+    #[arg(long, value_name = "PORT", help_heading = "Answers",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub block: Option<u16>,
+    /// Never refuse this address or network; repeat for more. Loopback is never refused.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        requires = "block",
+        help_heading = "Answers"
+    )]
+    pub block_exempt: Vec<String>,
+    /// While it is down or in maintenance, end connections, too, with their next packet.
+    #[arg(long, requires = "block", help_heading = "Answers")]
+    pub block_sessions: bool,
     /// Obey `health drain`, `undrain` and `status` at this socket: /run/evenkeel/health.sock is where they look.
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     pub control: Option<PathBuf>,

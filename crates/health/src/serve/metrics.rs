@@ -7,7 +7,7 @@ use crate::reason::Cause;
 type Value = fn(&Shown) -> Option<f64>;
 
 /// Name, help, type, and what it is of a server; one without a value is left out.
-const METRICS: [(&str, &str, &str, Value); 12] = [
+const METRICS: [(&str, &str, &str, Value); 14] = [
     ("up", "1 if clients may use the server.", "gauge", |it| {
         Some(f64::from(u8::from(it.state == HealthState::Up)))
     }),
@@ -64,6 +64,15 @@ const METRICS: [(&str, &str, &str, Value); 12] = [
         "Free space below the data directory.",
         "gauge",
         |it| it.disk_free.map(|bytes| bytes as f64),
+    ),
+    ("blocked", "1 if its port is blocked.", "gauge", |it| {
+        it.blocked.map(|is| f64::from(u8::from(is)))
+    }),
+    (
+        "block_failures_total",
+        "How often its port could not be blocked or opened.",
+        "counter",
+        |it| it.blocked.map(|_| it.counts.block_failures as f64),
     ),
 ];
 

@@ -1,5 +1,6 @@
 //! `health`.
 
+mod block;
 mod check;
 mod run;
 mod told;

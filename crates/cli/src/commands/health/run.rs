@@ -5,6 +5,7 @@ use crate::args::HealthRun;
 use crate::settings::{self, ServerMeant};
 use crate::show::Ui;
 use evenkeel_health::action::{Action, Actor};
+use evenkeel_health::block::Blocker;
 use evenkeel_health::board::Board;
 use evenkeel_health::control::Control;
 use evenkeel_health::daemon::Daemon;
@@ -50,6 +51,7 @@ fn checked(
     ui: &Ui,
 ) -> Result<u8> {
     let action = action(args)?;
+    let blocker = super::block::blocker(args, servers.len(), ui)?;
     // Each server is a connection or two.
     open_files::raise();
     let keep = keep(args)?;
@@ -68,12 +70,17 @@ fn checked(
     let mut daemon = Daemon {
         watch: Watch::new(targets, timing),
         actor: action.map(|action| Actor::new(action, board.len())),
+        blocker,
         board: board.clone(),
         saver: saver.transpose()?,
         notify: notify(),
         count: args.watched.count,
     };
-    daemon.run(ui.cancel(), &mut |told| teller.tell(&told))?;
+    let ended = daemon.run(ui.cancel(), &mut |told| teller.tell(&told));
+    if let Some(Err(why)) = daemon.blocker.as_mut().map(Blocker::end) {
+        teller.warn(why);
+    }
+    ended?;
     let is_up = |server| board.verdict(server).state == HealthState::Up;
     Ok(match (0..board.len()).all(is_up) {
         true => exit::DONE,
