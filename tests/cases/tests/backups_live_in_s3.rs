@@ -71,8 +71,8 @@ fn mariadb_xfs() {
 
 #[test]
 fn mysql() {
-    type Ground = fn(u64) -> LoopFs;
-    let btrfs: Ground = LoopFs::btrfs;
+    type MakeFs = fn(u64) -> LoopFs;
+    let btrfs: MakeFs = LoopFs::btrfs;
     for (server, fs) in draw(
         "servers of MySQL",
         &[(mysql_8_0_15(), btrfs), (mysql_5_7_22(), LoopFs::xfs)],

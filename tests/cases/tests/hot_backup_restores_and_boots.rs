@@ -147,8 +147,11 @@ fn check_restores(site: &Site, taken: &[(Done, Marks, Marks)]) {
     );
 }
 
+/// Makes a filesystem of so many bytes.
+type MakeFs = fn(u64) -> LoopFs;
+
 /// The filesystems and the ways that the servers share: each server is put through some, and each way on one server.
-const GROUNDS: [(fn(u64) -> LoopFs, Way); 7] = [
+const GROUNDS: [(MakeFs, Way); 7] = [
     (LoopFs::xfs, Way::Reflink),
     (LoopFs::btrfs, Way::Hook),
     (LoopFs::xfs, Way::ReflinkStop),
