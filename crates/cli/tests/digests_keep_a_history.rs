@@ -376,6 +376,28 @@ fn what_is_no_history_stays_what_it_is() {
     assert_eq!(periods(room.path()).len(), 1);
 }
 
+/// SQLite plays a journal that lies beside a history back into it, whoever wrote it.
+#[test]
+fn nobody_else_makes_files_beside_a_history() {
+    let room = room();
+    let open = room.path().join("open");
+    fs::create_dir(&open).unwrap();
+    let set_mode = |mode| fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
+    // As /tmp is: who may not replace a file may put others beside it.
+    set_mode(0o1777);
+    let (_, error, code) = run(room.path(), &["slow.log.1", "--history", "open/h.db"]);
+    assert!(
+        code == 14 && error.contains("another user can make files beside open/h.db"),
+        "{code} {error}"
+    );
+    assert!(!open.join("h.db").exists());
+    set_mode(0o755);
+    json(room.path(), &["slow.log.1", "--history", "open/h.db"]);
+    set_mode(0o777);
+    let (_, error, code) = run(room.path(), &["--history", "open/h.db", "--periods"]);
+    assert!(code == 14, "{code} {error}");
+}
+
 #[test]
 fn tables_of_a_newer_program_are_left_alone() {
     let room = room();

@@ -217,6 +217,10 @@ fn refuse_directories_of_others(path: &Path) -> Result<()> {
     let absolute = std::path::absolute(path).map_err(|error| cannot_open(path, error))?;
     // Of a link, SQLite looks beside the file that it leads to.
     let file = absolute.canonicalize().unwrap_or(absolute);
+    if file.is_dir() {
+        // No history: that is said next.
+        return Ok(());
+    }
     let Some(Ok(there)) = file.parent().map(std::fs::metadata) else {
         return Ok(());
     };
