@@ -393,9 +393,12 @@ mod tests {
 
     #[test]
     fn footers_that_claim_too_much_are_not_read() {
-        for (footer, what) in [(3 << 30, TOO_LARGE), (FOOTER_MOST, NOT_READ)] {
-            let refused = check_footer(&Hole { footer }).unwrap_err().to_string();
-            assert!(refused.contains(what), "{refused}");
-        }
+        let refused = check_footer(&Hole { footer: 3 << 30 }).unwrap_err();
+        assert!(refused.to_string().contains(TOO_LARGE), "{refused}");
+        // Zeros are a footer that says nothing.
+        let largest = Hole {
+            footer: FOOTER_MOST,
+        };
+        assert!(check_footer(&largest).is_ok());
     }
 }

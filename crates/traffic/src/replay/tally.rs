@@ -514,7 +514,11 @@ mod tests {
                 Some(Difference::Lock),
             ),
             (unknown, now(None, 7, 7), None),
-            (unknown, now(Some(1146), 0, 0), None),
+            (
+                unknown,
+                now(Some(1146), 0, 0),
+                Some(Difference::ErrorUnknown),
+            ),
         ] {
             assert_eq!(difference(&before, &now), expected, "{before:?} {now:?}");
         }
