@@ -12,7 +12,7 @@ use packets::{PLAIN, framed, internet, parts};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{chown, lchown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use talk::{COLUMN, EOF, OK, Talk, USUAL};
@@ -156,6 +156,44 @@ fn nobody_else_owns_the_directory() {
         assert_eq!(refused.status.code(), Some(14), "{}", err(&refused));
         assert_eq!(fs::read_dir(room.path(name)).unwrap().count(), 0);
     }
+    // Who makes a link chooses which directory of ours it is.
+    fs::create_dir(room.path("ours")).unwrap();
+    std::os::unix::fs::symlink("ours", room.path("link")).unwrap();
+    lchown(room.path("link"), Some(12_345), None).unwrap();
+    for directory in ["--directory=link", "--directory=link/"] {
+        let refused = room.run(&["capture", "--pcap=shop.pcap", directory]);
+        assert_eq!(refused.status.code(), Some(14), "{}", err(&refused));
+        assert_eq!(fs::read_dir(room.path("ours")).unwrap().count(), 0);
+    }
+}
+
+/// A log that breaks off: what was read of it before is kept, and the failure is the program's.
+#[test]
+fn a_source_that_fails_costs_nothing_that_was_captured() {
+    let room = Room::new();
+    let mut log = String::new();
+    for number in 0..2000 {
+        log.push_str(&format!(
+            "# Time: 2026-11-24T10:00:00.000000Z\n# User@Host: app[app] @  [10.0.0.7]\n\
+             # Query_time: 0.000100  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 1\n\
+             SET timestamp=1795514400;\nSELECT {number};\n"
+        ));
+    }
+    fs::write(room.path("slow.log"), log).unwrap();
+    let zipped = Command::new("gzip").arg(room.path("slow.log")).status();
+    assert!(zipped.unwrap().success());
+    let whole = fs::read(room.path("slow.log.gz")).unwrap();
+    fs::write(room.path("cut.gz"), &whole[..whole.len() / 2]).unwrap();
+    let failed = room.run(&["capture", "--log=cut.gz", "--directory=kept"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", err(&failed));
+    assert!(
+        err(&failed).contains("is kept, and can be read"),
+        "{}",
+        err(&failed)
+    );
+    let (digest, _) = room.digest(&["kept"]);
+    let count = digest["total"]["count"].as_u64().unwrap();
+    assert!((100..2000).contains(&count), "{count}");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Does `health run --block` refuse clients of other hosts while the server is not for use, and nobody else, and is
 //! nothing left of it?
 
+mod balanced;
 mod networked;
 
+use balanced::Balanced;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::servers::mariadb_10_11;
 use evenkeel_testkit::{Scratch, until};
@@ -18,7 +20,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel");
 struct Shop {
     server: Running,
     clients: OtherHost,
-    _room: Scratch,
+    room: Scratch,
 }
 
 /// A client that stays connected.
@@ -89,7 +91,7 @@ impl Shop {
         Self {
             server,
             clients,
-            _room: room,
+            room,
         }
     }
 
@@ -294,6 +296,40 @@ fn what_a_killed_prober_leaves_is_taken_over() {
     assert_eq!(ended.status.code(), Some(4), "{ended:?}");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(said.contains("is still blocked"), "{said}");
+    assert!(!shop.has_table(), "{}", rules());
+}
+
+/// It looks at the port alone, and never heard of evenkeel.
+#[test]
+fn haproxy_sends_nobody_to_a_blocked_port() {
+    if !is_here("haproxy_sends_nobody_to_a_blocked_port") {
+        return;
+    }
+    let shop = Shop::new();
+    let options = ["--bind-address=*", "--skip-name-resolve", "--server-id=2"];
+    let plan = mariadb_10_11().prepare(&shop.room.join("second"), &options);
+    let second = mariadb_10_11().run(&plan.with_networking());
+    let mut session = second.session().unwrap();
+    session.run("CREATE USER app@'%'").unwrap();
+    let ports = [shop.server.port().unwrap(), second.port().unwrap()];
+    let mut prober = shop.probe(&[]);
+    let haproxy = Balanced::start(&shop.clients, shop.room.path(), ports);
+    for number in [1, 2] {
+        haproxy.until_used(number);
+    }
+    shop.set_read_only("ON");
+    until("the port is blocked", || shop.has_table());
+    // From now on, also before HAProxy knows: who is refused is sent to the other server, and nobody gets none.
+    let served = haproxy.next(30);
+    assert!(served.iter().all(|server| *server == Some(2)), "{served:?}");
+    until("HAProxy knows", || haproxy.status(1) == "DOWN");
+    // Whoever kills the prober does not open the port.
+    prober.send(Signal::KILL);
+    let served = haproxy.next(10);
+    assert!(served.iter().all(|server| *server == Some(2)), "{served:?}");
+    shop.set_read_only("OFF");
+    let _prober = shop.probe(&[]);
+    haproxy.until_used(1);
     assert!(!shop.has_table(), "{}", rules());
 }
 

@@ -174,7 +174,7 @@ fn who_is_not_let_in_is_named() {
     watched.sql("CREATE USER app@localhost IDENTIFIED BY 's3same'");
     let place = watched.socket();
     let place = place.to_str().unwrap();
-    let account = ["-uapp", "--interval=100ms", "--count=2", place];
+    let account = ["-uapp", "--interval=2s", "--count=2", place];
     let with = |password: &'static str, more: &[&'static str]| {
         run(&[&[password], more, account.as_slice()].concat())
     };
@@ -215,7 +215,8 @@ fn lists_are_those_of_fleets() {
     );
     std::fs::write(&list, text).unwrap();
     let list = list.to_str().unwrap();
-    let once = ["--fleet", list, "--count=1", "--interval=100ms", "--json"];
+    // Long enough for a server on a busy host.
+    let once = ["--fleet", list, "--count=1", "--interval=3s", "--json"];
     let (code, seen, said) = run(&[&once[..], &["shop"]].concat());
     assert_eq!(code, Some(0), "{said}");
     let seen: Value = serde_json::from_str(&seen).unwrap();
@@ -258,7 +259,8 @@ fn who_wants_quiet_has_it() {
     let place = watched.socket();
     let place = place.to_str().unwrap();
     for (verb, counts) in [("qps", "--count=2"), ("top", "--once")] {
-        let words = ["-uroot", "-q", counts, "--interval=100ms", place];
+        // Long enough for a server on a busy host.
+        let words = ["-uroot", "-q", counts, "--interval=3s", place];
         let (code, out, said) = watched::run(verb, &words);
         assert_eq!(
             (code, out.as_str(), said.as_str()),

@@ -172,7 +172,7 @@ impl Bars {
         let rows = Rows(group_height * self.groups.len().max(1) as f64);
         let mut chart = ChartBuilder::on(area)
             .margin(AROUND)
-            .margin_right(3 * AROUND)
+            .margin_right(x.beyond().max(3 * AROUND))
             .x_label_area_size(BELOW)
             .y_label_area_size(AROUND)
             .build_cartesian_2d(x, rows)

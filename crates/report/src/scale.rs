@@ -1,5 +1,6 @@
 //! Where a value lies on an axis, and which values are named there.
 
+use crate::canvas::width_of;
 use crate::plot::{Axis, Scale};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
@@ -54,6 +55,16 @@ impl Ruler {
             Scale::Linear => (value - self.from) / (self.to - self.from),
             Scale::Logarithmic => (value / self.from).ln() / (self.to / self.from).ln(),
         }
+    }
+
+    /// How far the name of a value at the end reaches beyond it, at most.
+    pub(crate) fn beyond(&self) -> u32 {
+        let widths = self
+            .named()
+            .into_iter()
+            .map(|value| width_of(&shown(value)));
+        // Half of it, and a little: letters are not all as wide.
+        widths.max().unwrap_or(0) / 2 + 6
     }
 
     /// The values that are named.

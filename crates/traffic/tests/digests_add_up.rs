@@ -231,8 +231,45 @@ fn earlier(summary: &Summary) -> Vec<Earlier> {
             .filter(|bucket| bucket.timed > 0)
             .map(|bucket| bucket.sum_ns as f64 / bucket.timed as f64 / 1000.0)
             .collect(),
+        seconds: Some(summary.seconds()),
     });
     classes.collect()
+}
+
+#[test]
+fn what_comes_far_more_often_is_no_chance() {
+    let of = |count: i64| {
+        let mut digest = Digest::new(options(10));
+        for number in 0..count {
+            let at = BEGIN + number * 60 * SECOND / count;
+            digest.add(&statement("SELECT a FROM t", at, 100_000));
+        }
+        digest.end()
+    };
+    let changed = |before: i64, now: i64| {
+        let found = changes(&earlier(&of(before)), &of(now));
+        found[0].changed.clone()
+    };
+    let Changed::Rate(factor) = changed(120, 6000) else {
+        panic!("{:?}", changed(120, 6000))
+    };
+    assert!((45.0..55.0).contains(&factor), "{factor}");
+    let Changed::Rate(factor) = changed(6000, 120) else {
+        panic!("{:?}", changed(6000, 120))
+    };
+    assert!((0.018..0.022).contains(&factor), "{factor}");
+    // A little more, and so few that chance may double them.
+    for (before, now) in [(120, 180), (4, 9)] {
+        let found = changed(before, now);
+        assert!(
+            matches!(found, Changed::Same(_)),
+            "{before} {now} {found:?}"
+        );
+    }
+    // Of a replay, how fast it was played says nothing.
+    let untimed: Vec<Earlier> = of(120).classes.iter().map(Earlier::of).collect();
+    let found = changes(&untimed, &of(6000));
+    assert!(matches!(found[0].changed, Changed::Same(_)), "{found:?}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ fn choice() -> Choice {
         knows_errors: true,
         read_only: false,
         schemas: HashMap::new(),
+        default_schema: None,
         warm_up: std::time::Duration::ZERO,
         classes: 100,
         compare_results: true,
@@ -149,4 +150,27 @@ fn schemas_may_have_another_name() {
     let all = [one(1, 0, b"USE shop"), one(1, 1, b"SELECT 1 FROM t")];
     let plan = plan(mapped, &all);
     assert_eq!(plan.schemas_of(0).unwrap(), ["test"]);
+}
+
+#[test]
+fn sessions_without_a_known_schema_may_be_given_one() {
+    let given = Choice {
+        default_schema: Some("shop".to_owned()),
+        ..choice()
+    };
+    let unknown = |connection, at_ns, schema| Statement {
+        schema,
+        ..one(connection, at_ns, b"SELECT 1 FROM t")
+    };
+    let all = [
+        unknown(1, 0, None),
+        unknown(1, 1, None),
+        unknown(2, 2, Some("other")),
+        unknown(2, 3, None),
+    ];
+    let with = plan(given, &all);
+    assert_eq!(with.schemas_of(0).unwrap(), ["shop"]);
+    assert_eq!(with.schemas_of(1).unwrap(), ["other"]);
+    let without = plan(choice(), &all);
+    assert!(without.schemas_of(0).unwrap().is_empty());
 }

@@ -32,7 +32,7 @@ says which classes differ between A and B by more than chance, and whose results
 the command shows what it would roll back.
 
 Exit code 3: some statements could not be replayed; the report says why. Exit code 4: some had another outcome
-than in the capture.";
+than in the capture. If sessions were lost, it is 3, whatever else differs.";
 
 /// Replay captured statements on another server, and compare the outcome.
 #[derive(Args, Debug)]
@@ -60,6 +60,9 @@ pub struct Replay {
     /// Use another name for a default database; may be repeated.
     #[arg(long, value_name = "OLD=NEW")]
     pub map_database: Vec<String>,
+    /// Use this default database in sessions of which the capture knows none: they were open before it began.
+    #[arg(long, value_name = "NAME")]
+    pub default_database: Option<String>,
     /// Do not compare what the returned rows contain, only how many there are.
     #[arg(long)]
     pub ignore_results: bool,

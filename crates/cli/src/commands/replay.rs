@@ -154,6 +154,8 @@ fn code(plan: &Plan, outcome: &Outcome, is_whole: bool) -> u8 {
     let differ: u64 = outcome.differences.iter().map(|one| one.counted()).sum();
     let is_all = is_whole && outcome.lost == 0 && plan.left.is_empty();
     match (differ, is_all) {
+        // That a server or a session was lost says more than what differed until then.
+        _ if outcome.lost > 0 => exit::PARTIAL,
         (1.., _) => exit::DIFFERS,
         (0, false) => exit::PARTIAL,
         (0, true) => exit::DONE,
@@ -179,6 +181,7 @@ pub(super) fn choice(args: &args::Replay) -> Result<Choice> {
         knows_errors: true,
         read_only: args.read_only,
         schemas: pairs.collect::<Result<HashMap<_, _>>>()?,
+        default_schema: args.default_database.clone(),
         warm_up: args.warm_up.unwrap_or_default(),
         classes: CLASSES,
         compare_results: !args.ignore_results,

@@ -132,7 +132,7 @@ impl<'a> Sheet<'a> {
         canvas::legend(&above, &names)?;
         let mut chart = ChartBuilder::on(&below)
             .margin(AROUND)
-            .margin_right(3 * AROUND)
+            .margin_right(self.x.beyond().max(3 * AROUND))
             .x_label_area_size(labels)
             .y_label_area_size(self.left)
             .build_cartesian_2d(self.x.clone(), self.y.clone())

@@ -4,6 +4,11 @@ use super::{Class, Summary};
 use evenkeel_report::compare::{Verdict, compare, real_among};
 use std::collections::{HashMap, HashSet};
 
+/// So many times as often, or so many times less, is reported.
+const OFTEN: f64 = 2.0;
+/// So many standard deviations of what chance does to counts lie between two rates that differ.
+const APART: f64 = 4.0;
+
 /// What an earlier digest says of a class.
 #[derive(Debug, Clone)]
 pub struct Earlier {
@@ -17,6 +22,9 @@ pub struct Earlier {
     pub sum_us: f64,
     /// How long one took in each interval, in microseconds; intervals without any are left out.
     pub averages_us: Vec<f64>,
+    /// For how long statements of all classes came, in seconds; `None` where how often they came says nothing, as in a
+    /// replay.
+    pub seconds: Option<f64>,
 }
 
 impl Earlier {
@@ -29,7 +37,30 @@ impl Earlier {
             count: class.count,
             sum_us: class.sum_ns as f64 / 1000.0,
             averages_us: averages_us(class),
+            seconds: None,
         }
+    }
+
+    /// Returns what is known of all classes, and how often they came.
+    #[must_use]
+    pub fn all(summary: &Summary) -> Vec<Self> {
+        let timed = |class| Self {
+            seconds: Some(summary.seconds()),
+            ..Self::of(class)
+        };
+        summary.classes.iter().map(timed).collect()
+    }
+
+    /// Returns how many times as often the class comes now, if that is much more or much less, and more than chance.
+    fn times_as_often(&self, count: u64, seconds: f64) -> Option<f64> {
+        let before_s = self.seconds?.max(1.0);
+        let [before, now] = [self.count as f64, count as f64];
+        let rates = [before / before_s, now / seconds];
+        let deviation = (before / before_s.powi(2) + now / seconds.powi(2)).sqrt();
+        let factor = rates[1] / rates[0];
+        let is_much = factor >= OFTEN || factor <= 1.0 / OFTEN;
+        let is_clear = (rates[1] - rates[0]).abs() >= APART * deviation;
+        (is_much && is_clear && factor.is_finite()).then_some(factor)
     }
 }
 
@@ -42,6 +73,8 @@ pub enum Changed {
     Gone,
     /// It takes longer or shorter, more than by chance.
     Latency(Verdict),
+    /// It takes as long, as far as is known, and comes so many times as often.
+    Rate(f64),
     /// Nothing that is more than chance, or too little to say.
     Same(Option<Verdict>),
 }
@@ -101,6 +134,14 @@ pub fn changes(before: &[Earlier], now: &Summary) -> Vec<Change> {
         });
     }
     hold(&mut all);
+    for change in &mut all {
+        let often = known
+            .get(change.id.as_str())
+            .and_then(|earlier| earlier.times_as_often(change.count[1], now.seconds()));
+        if let (Changed::Same(_), Some(factor)) = (&change.changed, often) {
+            change.changed = Changed::Rate(factor);
+        }
+    }
     let here: HashSet<&str> = now.classes.iter().map(|class| class.id.as_str()).collect();
     let gone = before
         .iter()

@@ -18,7 +18,7 @@ pub use class::{Class, Sample};
 pub use explain::{ExplainOptions, Explained, Explanations, Plan, PlanTable, explain};
 pub use merged::merged;
 pub use names::Names;
-pub use page::page;
+pub use page::{as_often, page};
 pub(crate) use page::{changed_part, label, short};
 pub(crate) use series::Grid;
 pub use series::{Bucket, INTERVALS, Series};

@@ -372,6 +372,16 @@ fn latency(summary: &Summary, class: &Class) -> Plot {
     }
 }
 
+/// Says how many times as often something comes: `50 times as often`, `33.3 % as often`.
+#[must_use]
+pub fn as_often(factor: f64) -> String {
+    match factor {
+        more if more >= 10.0 => format!("{more:.0} times as often"),
+        some if some >= 1.0 => format!("{some:.1} times as often"),
+        less => format!("{:.1} % as often", 100.0 * less),
+    }
+}
+
 /// Shows what changed since an earlier digest.
 pub(crate) fn changed_part(changes: &[Change], top: usize) -> Part {
     let reported = changes
@@ -383,6 +393,7 @@ pub(crate) fn changed_part(changes: &[Change], top: usize) -> Part {
             Changed::New => (Cell::text("new"), String::new()),
             Changed::Gone => (Cell::text("gone"), String::new()),
             Changed::Same(_) => continue,
+            Changed::Rate(factor) => (Cell::text(as_often(*factor)), String::new()),
             Changed::Latency(verdict) => {
                 let percent = verdict.change_percent.unwrap_or(f64::NAN);
                 let cell = match percent > 0.0 {

@@ -165,8 +165,12 @@ impl Read for Following {
             }
             if self.is_cut()? {
                 self.file.seek(SeekFrom::Start(0))?;
+                let is_line_open = self.before.last().is_some_and(|byte| *byte != b'\n');
                 self.before.clear();
                 self.cuts.fetch_add(1, Ordering::Relaxed);
+                if !is_line_open {
+                    continue;
+                }
                 // What was read of a line ends here.
                 buffer[0] = b'\n';
                 return Ok(1);

@@ -11,7 +11,7 @@ use evenkeel_traffic::{SourceKind, Statement};
 use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file of statements: not so small that there are only files, not so large that a kill costs much.
 const FILES: std::ops::RangeInclusive<u64> = 64 << 10..=16 << 30;
@@ -107,6 +107,16 @@ fn refuse_of_others(directory: &Path) -> Result<()> {
             "another user can replace {shown}, or a directory above it: statements are private"
         ))
         .hint("name a directory below directories that only root can write to"));
+    }
+    // Whoever made a link chooses where it leads; with a slash behind it, it would not be seen.
+    let named = fs::symlink_metadata(place.components().collect::<PathBuf>());
+    let friends = [0, geteuid().as_raw()];
+    if named.is_ok_and(|named| named.is_symlink() && !friends.contains(&named.uid())) {
+        return Err(Error::refused(format!(
+            "{} is a link that another user made",
+            directory.display()
+        ))
+        .hint("name the directory itself, or another one"));
     }
     // What is not there is made, for us alone; what cannot be looked at fails with its reason later.
     let Ok(there) = fs::metadata(directory) else {

@@ -45,7 +45,7 @@ impl Kept {
             return file(typed);
         }
         let (_, summary) = periods(&mut self.history, text, args)?;
-        Ok(summary.classes.iter().map(Earlier::of).collect())
+        Ok(Earlier::all(&summary))
     }
 
     /// Adds what came out, and removes what is too old.
@@ -139,7 +139,7 @@ pub(super) fn show(args: &args::Digest, compare: &[PathBuf], ui: &Ui) -> Result<
         Some(before) => {
             let (chosen, summary) = periods(&mut history, before, args)?;
             shown.compared_with(&chosen);
-            Some(summary.classes.iter().map(Earlier::of).collect::<Vec<_>>())
+            Some(Earlier::all(&summary))
         }
     };
     let explainer = Explainer::of(args, ui)?;

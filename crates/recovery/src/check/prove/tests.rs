@@ -133,7 +133,11 @@ proptest! {
             // A copy that differs from what was there, by one more bit, proves nothing.
             let mut other = page.clone();
             put_lsn(&mut other, &format, lsn(&page) ^ 1);
-            prop_assert!(prove(&damaged, &other, &format).is_err(), "{} byte {}", name, at);
+            // Unless that bit is the one that was flipped: with a checksum of its own, such a copy would differ.
+            let last = end - TRAILER..end;
+            let is_that_bit =
+                damaged[last.clone()] == other[last] || damaged[..HEADER] == other[..HEADER];
+            prop_assert!(is_that_bit || prove(&damaged, &other, &format).is_err(), "{} byte {}", name, at);
         }
     }
 }

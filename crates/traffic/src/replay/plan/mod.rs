@@ -1,6 +1,7 @@
 //! From statements to steps: what each session does, after whom, and what the original came to.
 
 mod prepared;
+mod schema;
 
 use super::access::{Access, Act, Left, NamedTable, access};
 use super::only_reads::only_reads_in_any_mode;
@@ -41,6 +42,8 @@ pub struct Choice {
     pub read_only: bool,
     /// Default schemas that have another name where the replay runs.
     pub schemas: HashMap<String, String>,
+    /// The default schema of sessions of which the capture knows none: they were open before it began.
+    pub default_schema: Option<String>,
     /// Statements of this long from the beginning are not counted: they warm the server up.
     pub warm_up: Duration,
     /// How many classes are kept.
@@ -366,30 +369,6 @@ impl Planner {
             window: open.window,
             statements: open.statements,
         });
-    }
-
-    /// Gives the session the default schema that the statement ran in.
-    fn follow_schema(&mut self, one: &Statement<'_>) -> Result<()> {
-        match one.schema.filter(|schema| !schema.is_empty()) {
-            Some(schema) if self.session(one).schema.as_deref() != Some(schema) => {
-                self.set_schema(one, schema)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn set_schema(&mut self, one: &Statement<'_>, schema: &str) -> Result<()> {
-        self.session(one).schema = Some(schema.to_owned());
-        let mapped = self.choice.schemas.get(schema).cloned();
-        if mapped.is_some() && !self.mapped.contains(schema) {
-            self.mapped.insert(schema.to_owned());
-        }
-        let step = Step {
-            at_ns: one.at_ns,
-            what: What::Schema,
-            ..Step::default()
-        };
-        self.step(one, &step, mapped.as_deref().unwrap_or(schema).as_bytes())
     }
 
     fn statement(&mut self, one: &Statement<'_>, access: &Access, effect_ns: i64) -> Result<()> {

@@ -141,11 +141,13 @@ struct Interval {
 pub(super) struct ShownChange {
     id: String,
     fingerprint: String,
-    /// `new`, `gone`, `slower`, `faster`, `same` or `unknown`.
+    /// `new`, `gone`, `slower`, `faster`, `more`, `fewer`, `same` or `unknown`.
     pub(super) change: &'static str,
     count: [u64; 2],
     sum_us: [f64; 2],
     pub(super) change_percent: Option<f64>,
+    /// How many times as often it comes, if that is what changed.
+    times_as_often: Option<f64>,
     p: Option<f64>,
 }
 
@@ -311,12 +313,18 @@ impl ShownChange {
                 Changed::Gone => "gone",
                 Changed::Latency(verdict) if verdict.medians[1] > verdict.medians[0] => "slower",
                 Changed::Latency(_) => "faster",
+                Changed::Rate(factor) if *factor > 1.0 => "more",
+                Changed::Rate(_) => "fewer",
                 Changed::Same(Some(_)) => "same",
                 Changed::Same(None) => "unknown",
             },
             count: change.count,
             sum_us: change.sum_us,
             change_percent: verdict.and_then(|verdict| verdict.change_percent),
+            times_as_often: match change.changed {
+                Changed::Rate(factor) => Some(factor),
+                _ => None,
+            },
             p: verdict.map(|verdict| verdict.p),
         }
     }
@@ -366,6 +374,8 @@ fn classes(answer: &Value, at: &str) -> Result<Vec<Earlier>, String> {
                     Some(one["sum_us"].as_f64()? / timed as f64)
                 })
                 .collect(),
+            // That of a replay says how fast it was played.
+            seconds: answer["seconds"].as_f64().filter(|_| at.is_empty()),
         })
     });
     classes

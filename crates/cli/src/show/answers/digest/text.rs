@@ -5,6 +5,7 @@ pub(in crate::show::answers) use super::words::{micros, plain, short};
 use super::{DigestAnswer, Latency, Named, ShownChange, ShownClass};
 use crate::show::{Align, TextTable};
 use evenkeel_op::units;
+use evenkeel_traffic::digest::as_often;
 
 /// Of how many classes the details are shown.
 const DETAILS: usize = 3;
@@ -261,9 +262,11 @@ pub(in crate::show::answers) fn changed(changes: &[ShownChange], top: usize) -> 
         let both = |values: [String; 2]| values.join(" → ");
         let is_change = matches!(one.change, "slower" | "faster");
         let percent = one.change_percent.filter(|_| is_change);
+        let moved = percent.map(|percent| format!("{percent:+.1} %"));
         table.row([
-            one.change.to_owned(),
-            percent.map_or(String::new(), |percent| format!("{percent:+.1} %")),
+            one.times_as_often
+                .map_or_else(|| one.change.to_owned(), as_often),
+            moved.unwrap_or_default(),
             one.p
                 .filter(|_| is_change)
                 .map_or(String::new(), evenkeel_report::compare::p_value),

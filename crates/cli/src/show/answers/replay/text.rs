@@ -1,6 +1,6 @@
 //! A replay as people read it: what ran and what did not, how outcomes differ, and a line for each class.
 
-use super::{ReplayAnswer, ReplayedClass, ShownOutcome};
+use super::{ReplayAnswer, ReplayedClass, ShownDifference, ShownOutcome};
 use crate::show::answers::digest::text::{changed, micros, plain, short};
 use crate::show::{Align, TextTable};
 use evenkeel_op::units;
@@ -103,6 +103,9 @@ fn outcomes(answer: &ReplayAnswer) -> String {
     text
 }
 
+/// The number of the error that no default database was selected.
+const NO_DATABASE: u16 = 1046;
+
 fn differences(answer: &ReplayAnswer) -> String {
     if answer.differences.is_empty() {
         return "Every outcome is that of the capture, as far as the capture has it.\n".to_owned();
@@ -119,6 +122,16 @@ fn differences(answer: &ReplayAnswer) -> String {
             });
         }
         text.push('\n');
+    }
+    let lacks_schema = |one: &ShownDifference| {
+        let replayed = one.example.as_ref().map(|example| &example.replayed);
+        replayed.is_some_and(|replayed| replayed.error == Some(NO_DATABASE))
+    };
+    if answer.differences.iter().any(lacks_schema) {
+        text.push_str(
+            "Of sessions that were open before the capture began, the default database is not known: name it with \
+             --default-database.\n",
+        );
     }
     text
 }
