@@ -290,9 +290,10 @@ pub(in crate::show::answers) fn changed(changes: &[ShownChange], top: usize) -> 
             ),
         }
     );
-    match reported.is_empty() {
-        true => others,
-        false => table.text() + &rest + &others,
+    match (reported.is_empty(), reported.len() == changes.len()) {
+        (true, _) => others,
+        (false, true) => table.text() + &rest,
+        (false, false) => table.text() + &rest + &others,
     }
 }
 
