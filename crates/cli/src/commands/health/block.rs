@@ -4,7 +4,6 @@ use crate::args::HealthRun;
 use crate::show::Ui;
 use evenkeel_health::block::{Block, Blocker};
 use evenkeel_op::{Error, Result};
-use evenkeel_server::launch::Binary;
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 
@@ -53,12 +52,8 @@ fn program() -> Result<PathBuf> {
         Error::refused("--block needs nft, which is not installed")
             .hint("install the package nftables")
     })?;
-    if geteuid().is_root() && !Binary::is_roots_alone(found) {
-        let shown = found.display();
-        return Err(Error::refused(format!(
-            "{shown} is run as root, and another user can change it or a directory above it"
-        ))
-        .hint("give it back to root"));
+    if geteuid().is_root() {
+        super::refuse_program_of_others(found, "give it back to root")?;
     }
     Ok(found.to_owned())
 }

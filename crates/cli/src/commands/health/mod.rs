@@ -12,7 +12,8 @@ use crate::show::Ui;
 use crate::show::answers::HealthStatusAnswer;
 use evenkeel_health::control::{HealthRequest, ask};
 use evenkeel_health::machine::HealthOrder;
-use evenkeel_op::{Result, exit};
+use evenkeel_op::{Error, Result, exit};
+use evenkeel_server::launch::Binary;
 use std::path::Path;
 
 /// Runs the command.
@@ -49,4 +50,16 @@ fn say(control: &Path, request: &HealthRequest, ui: &Ui) -> Result<HealthStatusA
     let answer = HealthStatusAnswer::new(ask(control, request)?);
     ui.answer(&answer);
     Ok(answer)
+}
+
+/// Refuses to run, as root, a program that another user can change.
+fn refuse_program_of_others(program: &Path, hint: &str) -> Result<()> {
+    if Binary::is_roots_alone(program) {
+        return Ok(());
+    }
+    let shown = program.display();
+    Err(Error::refused(format!(
+        "{shown} is run as root, and another user can change it or a directory above it"
+    ))
+    .hint(hint))
 }

@@ -18,7 +18,6 @@ use evenkeel_health::watch::{Target, Timing, Watch};
 use evenkeel_op::paths::{absolute, unreadable};
 use evenkeel_op::{Error, Result, exit, open_files};
 use evenkeel_server::connect::USUAL_SOCKETS;
-use evenkeel_server::launch::Binary;
 use rustix::process::geteuid;
 use std::env;
 use std::sync::Arc;
@@ -188,12 +187,9 @@ fn action(args: &HealthRun) -> Result<Option<Action>> {
         None => None,
     };
     let is_roots = account.is_some_and(|(user, _)| user == 0);
-    if is_roots && !Binary::is_roots_alone(program) {
-        let shown = program.display();
-        return Err(Error::refused(format!(
-            "{shown} is run as root, and another user can change it or a directory above it"
-        ))
-        .hint("give it to root in a directory of root's, or leave out --action-user root"));
+    if is_roots {
+        let hint = "give it to root in a directory of root's, or leave out --action-user root";
+        super::refuse_program_of_others(program, hint)?;
     }
     Ok(Some(Action {
         program: absolute(program),
