@@ -28,7 +28,7 @@ fn stopped() -> (tempfile::TempDir, Layout) {
     (root, layout)
 }
 
-/// A shell that has a file open, killed when dropped.
+/// A process that has a file open, killed when dropped.
 struct Holder(Child);
 
 impl Holder {
@@ -40,7 +40,11 @@ impl Holder {
             ready.display()
         );
         let holder = Self(Command::new("sh").args(["-c", &command]).spawn().unwrap());
-        until("the file is open", || ready.exists());
+        // The shell has the file open a moment before it becomes `sleep`, the name that is reported.
+        let name = format!("/proc/{}/comm", holder.0.id());
+        until("the file is open", || {
+            ready.exists() && fs::read_to_string(&name).unwrap() == "sleep\n"
+        });
         fs::remove_file(ready).unwrap();
         holder
     }
