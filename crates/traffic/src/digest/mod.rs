@@ -24,9 +24,10 @@ pub(crate) use series::Grid;
 pub use series::{Bucket, INTERVALS, Series};
 
 use crate::{Command, Filter, Statement};
-use fingerprint::{Fingerprint, Mode, Rules, fingerprint, prepared};
+use fingerprint::{Fingerprint, Mode, Rules, Shapes, fingerprint, prepared};
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 /// How statements should be summed up.
 #[derive(Debug)]
@@ -46,7 +47,8 @@ pub struct Options {
 pub struct Digest {
     options: Options,
     grid: series::Grid,
-    classes: HashMap<String, Class>,
+    shapes: Shapes<Fingerprint>,
+    classes: HashMap<String, Class, RandomState>,
     /// All that were counted, of whatever class.
     total: Class,
     /// Those whose class was not kept.
@@ -78,7 +80,7 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     /// What it has in common with the others of its class.
-    pub fingerprint: Fingerprint,
+    pub fingerprint: Arc<Fingerprint>,
     /// It prepares a statement, which runs later.
     pub is_prepare: bool,
     /// It is SQL's `PREPARE`; the class is that of the statement within.
@@ -96,13 +98,29 @@ impl Counted {
     /// Returns what a statement counts as that is counted.
     #[must_use]
     pub fn of(statement: &Statement<'_>, rules: Rules, mode: Mode) -> Self {
+        Self::by(statement, rules, mode, &mut Shapes::default())
+    }
+
+    /// The same for many, all by these rules in this mode; `shapes` is for the caller to keep.
+    pub(crate) fn by(
+        statement: &Statement<'_>,
+        rules: Rules,
+        mode: Mode,
+        shapes: &mut Shapes<Fingerprint>,
+    ) -> Self {
         let inner = match rules {
             Rules::Evenkeel => prepared(statement.sql, mode),
             Rules::Percona => None,
         };
         let sql = inner.as_deref().unwrap_or(statement.sql);
+        let read = || fingerprint(sql, statement.is_cut(), rules, mode);
+        // By Percona's rules, what is in a string may count.
+        let fingerprint = match statement.is_cut() || rules == Rules::Percona {
+            true => Arc::new(read()),
+            false => shapes.get(sql, read),
+        };
         Self {
-            fingerprint: fingerprint(sql, statement.is_cut(), rules, mode),
+            fingerprint,
             is_prepare: inner.is_some() || statement.command == Command::Prepare,
             is_inner: inner.is_some(),
         }
@@ -116,7 +134,8 @@ impl Digest {
         Self {
             options,
             grid: series::Grid::default(),
-            classes: HashMap::new(),
+            shapes: Shapes::default(),
+            classes: HashMap::default(),
             total: Class::default(),
             others: Class::default(),
             folded: 0,
@@ -135,11 +154,12 @@ impl Digest {
             return None;
         }
         let mode = self.options.mode;
+        let rules = self.options.rules;
         let Counted {
             fingerprint: print,
             is_prepare,
             ..
-        } = Counted::of(statement, self.options.rules, mode);
+        } = Counted::by(statement, rules, mode, &mut self.shapes);
         if self.grid.reach(statement.at_ns) {
             let classes = self.classes.values_mut();
             for class in classes.chain([&mut self.total, &mut self.others]) {
@@ -152,10 +172,11 @@ impl Digest {
         if is_full && !self.classes.contains_key(&print.id) {
             self.fold();
         }
-        let class = match self.classes.entry(print.id.clone()) {
-            Entry::Occupied(class) => class.into_mut(),
-            Entry::Vacant(place) => place.insert(Class::of(print, &self.grid)),
-        };
+        if !self.classes.contains_key(&print.id) {
+            let class = Class::of(Fingerprint::clone(&print), &self.grid);
+            self.classes.insert(print.id.clone(), class);
+        }
+        let class = self.classes.get_mut(&print.id)?;
         class.add(statement, is_prepare, slot, mode);
         Some(&class.id)
     }

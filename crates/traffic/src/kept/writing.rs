@@ -5,7 +5,7 @@ use super::columns::{Beside, message, row};
 use super::facts::{CaptureEnd, FileFacts};
 use super::rows::Rows;
 use super::{ENCRYPTED_ENDING, ENDING, MARK, MARK_TEXT, fault, redact};
-use crate::digest::fingerprint::{Mode, Rules};
+use crate::digest::fingerprint::{Fingerprint, Mode, Rules, Shapes};
 use crate::digest::{Counted, is_counted};
 use crate::{SourceKind, Statement};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
@@ -89,6 +89,8 @@ pub struct CaptureDirectory {
     capture: String,
     number: u64,
     rows: Rows,
+    /// What statements count as, by their shapes.
+    shapes: Shapes<Fingerprint>,
     open: Option<Unfinished>,
     written: Written,
     _lock: Box<dyn Lock>,
@@ -144,6 +146,7 @@ impl CaptureDirectory {
             capture: format!("{began}Z-{:08x}", fastrand::u32(..)),
             number: 0,
             rows: Rows::new(),
+            shapes: Shapes::default(),
             open: None,
             written: Written::default(),
             _lock: lock,
@@ -173,7 +176,10 @@ impl CaptureDirectory {
             None => statement,
         };
         let counts = is_counted(statement);
-        let counted = counts.then(|| Counted::of(statement, Rules::Evenkeel, Mode::default()));
+        let counted = counts.then(|| {
+            let shapes = &mut self.shapes;
+            Counted::by(statement, Rules::Evenkeel, Mode::default(), shapes)
+        });
         let redacted;
         let text;
         let (kept, text) = match self.settings.is_redacted {

@@ -7,6 +7,7 @@
 //! they were, and nobody who has one waits for somebody who needs it. Of those that a statement has to wait for, the
 //! ones are left out for which another one waits already.
 
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
 /// A session, and the number of its step.
@@ -70,9 +71,9 @@ pub(super) struct Doing {
 /// What was done so far.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    tables: HashMap<u64, Deeds>,
+    tables: HashMap<u64, Deeds, RandomState>,
     /// The last steps of each session, and those of them that may have changed anything.
-    last: HashMap<u32, Deed>,
+    last: HashMap<u32, Deed, RandomState>,
     anything: Vec<Deed>,
 }
 
@@ -108,11 +109,12 @@ impl Order {
     /// Takes note that a statement read a table.
     pub(super) fn read(&mut self, table: u64, doing: Doing) {
         let deeds = self.tables.entry(table).or_default();
-        // What a session did before is done when this is: who waits for the last waits for all.
-        for deed in &mut deeds.reads {
-            if deed.by.0 == doing.by.0 {
-                deed.cover(doing.there);
-            }
+        // What a session did before is done when this is: who waits for the last waits for all. Of one session, only
+        // the last has nothing yet that stands for it.
+        let mut latest = deeds.reads.iter_mut().rev();
+        let last = latest.find(|deed| deed.by.0 == doing.by.0 && deed.covered.known_ns == i64::MAX);
+        if let Some(deed) = last {
+            deed.cover(doing.there);
         }
         add(&mut deeds.reads, doing);
     }

@@ -4,11 +4,13 @@
 //! and are answered, while its own answer is still on its way. So a commit belongs where it was sent, and whatever
 //! comes is kept until no commit can be missing before it.
 
-use super::access::Access;
+use super::access::Known;
 use crate::{Command, Statement};
 use evenkeel_wire::Checksum;
+use foldhash::fast::RandomState;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
 
 /// How long the answer to a commit may take.
 const LONGEST_NS: i64 = 2_000_000_000;
@@ -24,9 +26,9 @@ pub(super) struct Kept {
     number: u64,
     at_ns: i64,
     connection: u64,
-    user: Option<String>,
-    host: Option<String>,
-    schema: Option<String>,
+    user: Option<Arc<str>>,
+    host: Option<Arc<str>>,
+    schema: Option<Arc<str>>,
     command: Command,
     sql: Vec<u8>,
     sql_bytes: u64,
@@ -39,7 +41,37 @@ pub(super) struct Kept {
     prepared: Option<u32>,
     values: Option<Vec<u8>>,
     /// What it does, if it is a statement.
-    pub(super) access: Option<Access>,
+    pub(super) known: Option<Arc<Known>>,
+}
+
+/// What is kept of a session.
+#[derive(Debug)]
+struct Session {
+    /// When its last statement took effect: none takes effect before the one before it.
+    last_ns: i64,
+    /// Of its last statement: the next one's are the same ones, nearly always.
+    user: Option<Arc<str>>,
+    host: Option<Arc<str>>,
+    schema: Option<Arc<str>>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self {
+            last_ns: i64::MIN,
+            user: None,
+            host: None,
+            schema: None,
+        }
+    }
+}
+
+/// Returns a text of one's own: the one that is there if it is the same.
+fn owned(there: &mut Option<Arc<str>>, text: Option<&str>) -> Option<Arc<str>> {
+    if there.as_deref() != text {
+        *there = text.map(Arc::from);
+    }
+    there.clone()
 }
 
 impl Kept {
@@ -98,38 +130,39 @@ impl Ord for Kept {
 /// Sorts statements.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
-    waiting: BinaryHeap<Kept>,
+    waiting: BinaryHeap<Box<Kept>>,
     bytes: usize,
     count: u64,
     newest_ns: i64,
-    /// When the last statement of each session took effect: none takes effect before the one before it.
-    sessions: HashMap<u64, i64>,
+    sessions: HashMap<u64, Session, RandomState>,
     /// When the last one that was handed out took effect.
     passed_ns: i64,
 }
 
 impl Sorted {
     /// Takes a statement that took effect at a time, with what it does.
-    pub(super) fn push(&mut self, one: &Statement<'_>, access: Option<Access>, effect_ns: i64) {
-        let last = self.sessions.entry(one.connection).or_insert(i64::MIN);
+    pub(super) fn push(&mut self, one: &Statement<'_>, known: Option<Arc<Known>>, effect_ns: i64) {
+        let session = self.sessions.entry(one.connection).or_default();
         // One that comes too late takes its place behind those that are gone.
-        let effect_ns = effect_ns.max(*last).max(self.passed_ns);
-        *last = effect_ns;
+        let effect_ns = effect_ns.max(session.last_ns).max(self.passed_ns);
+        session.last_ns = effect_ns;
+        let user = owned(&mut session.user, one.user);
+        let host = owned(&mut session.host, one.host);
+        let schema = owned(&mut session.schema, one.schema);
         if one.command == Command::Quit {
             self.sessions.remove(&one.connection);
         }
-        let owned = |text: Option<&str>| text.map(str::to_owned);
         self.newest_ns = self.newest_ns.max(effect_ns);
         self.bytes += one.sql.len() + one.values.map_or(0, <[u8]>::len);
         self.count += 1;
-        self.waiting.push(Kept {
+        self.waiting.push(Box::new(Kept {
             effect_ns,
             number: self.count,
             at_ns: one.at_ns,
             connection: one.connection,
-            user: owned(one.user),
-            host: owned(one.host),
-            schema: owned(one.schema),
+            user,
+            host,
+            schema,
             command: one.command,
             sql: one.sql.to_vec(),
             sql_bytes: one.sql_bytes,
@@ -141,12 +174,12 @@ impl Sorted {
             checksum: one.checksum,
             prepared: one.statement,
             values: one.values.map(<[u8]>::to_vec),
-            access,
-        });
+            known,
+        }));
     }
 
     /// Returns the next one before which nothing can be missing; at the end, the next one.
-    pub(super) fn pop(&mut self, is_end: bool) -> Option<Kept> {
+    pub(super) fn pop(&mut self, is_end: bool) -> Option<Box<Kept>> {
         let first = self.waiting.peek()?;
         let is_old = self.newest_ns.saturating_sub(first.effect_ns) > LONGEST_NS;
         let is_full = self.waiting.len() > MOST || self.bytes > MOST_BYTES;

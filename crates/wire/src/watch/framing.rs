@@ -2,7 +2,7 @@
 //! it can be looked at as it passes.
 
 /// A payload of this length continues in the next packet.
-const LONGEST: usize = 0xFF_FFFF;
+pub(super) const LONGEST: usize = 0xFF_FFFF;
 /// Length of a packet's header.
 pub(super) const HEADER: usize = 4;
 /// A buffer that grew beyond this for a long payload is freed after it.

@@ -196,6 +196,9 @@ impl Watch {
                 session.client_says(packet, at_ns, each);
             }
             Side::Server => {
+                if self.server.is_between() {
+                    session.whole_rows(rest, at_ns);
+                }
                 let mut passes = |bytes: &[u8]| session.passes(bytes);
                 let Some(packet) = self.server.next(rest, at_ns, &mut passes) else {
                     return false;

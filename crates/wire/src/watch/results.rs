@@ -1,9 +1,9 @@
 //! Checksums of what statements return, while it passes by.
 
 use super::command;
-use super::framing::Packet;
+use super::framing::{HEADER, LONGEST, Packet, length_of};
 use super::reply::Reply;
-use super::session::Session;
+use super::session::{Phase, Session};
 
 impl Session {
     /// Takes a part of a long packet, before it is known what it is part of.
@@ -11,6 +11,33 @@ impl Session {
         let is_row = matches!(self.reply, Reply::Rows | Reply::BeforeRows);
         if let Some(sums) = self.sums.as_mut().filter(|_| is_row) {
             sums.piece(bytes);
+        }
+    }
+
+    /// Takes the rows that lie whole at the beginning of `rest` off it: most packets of a server are rows, and all that
+    /// is to be known of one is that it is there.
+    pub(super) fn whole_rows(&mut self, rest: &mut &[u8], at_ns: i64) {
+        if self.phase != Phase::Commands || self.reply != Reply::Rows {
+            return;
+        }
+        let Some(front) = self.pending.front_mut() else {
+            return;
+        };
+        while let Some((header, after)) = rest.split_first_chunk::<HEADER>() {
+            let length = length_of(*header);
+            // What ends them, and what may continue in another packet, is looked at closely.
+            let is_row = matches!(after.first(), Some(0..=0xFD)) && length > 0 && length < LONGEST;
+            if !is_row || length > after.len() {
+                return;
+            }
+            let (row, after) = after.split_at(length);
+            if let Some(sums) = &mut self.sums {
+                sums.row(row);
+            }
+            *rest = after;
+            front.rows += 1;
+            front.bytes_out += (HEADER + length) as u64;
+            front.last_ns = Some(at_ns);
         }
     }
 

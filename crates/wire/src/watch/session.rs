@@ -19,6 +19,8 @@ const MOST_PENDING: usize = 1024;
 const MOST_TEXTS: usize = 8;
 /// Memory kept for commands to come.
 const MOST_SPARE: usize = 16;
+/// The same, for the text of an execution.
+const SCRATCH: usize = 16 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -61,6 +63,8 @@ pub(super) struct Session {
     pub(super) pending: VecDeque<Pending>,
     pending_bytes: usize,
     spare: Vec<Pending>,
+    /// Where the text of an execution is written.
+    scratch: Vec<u8>,
     pub(super) reply: Reply,
     /// Of the answer that comes, if somebody wants to know.
     pub(super) sums: Option<Box<Sums>>,
@@ -89,6 +93,7 @@ impl Session {
             pending: VecDeque::new(),
             pending_bytes: 0,
             spare: Vec::new(),
+            scratch: Vec::new(),
             reply: Reply::First,
             sums: None,
             keeps_values: false,
@@ -308,7 +313,7 @@ impl Session {
     fn execute(&mut self, number: u8, raw: &mut Vec<u8>, cut: u64) {
         let id = raw.first_chunk::<4>().map(|id| u32::from_le_bytes(*id));
         let id = id.map(|id| self.statements.meant(id));
-        let mut into = Vec::with_capacity(raw.len() + 64);
+        let mut into = std::mem::take(&mut self.scratch);
         let mut sent = self
             .pending
             .front_mut()
@@ -332,11 +337,16 @@ impl Session {
             // Values of many rows are not written out.
             Rendered::Part(length) => (length + cut, !is_bulk),
             Rendered::Unknown => {
+                into.clear();
                 into.extend_from_slice(format!("stmt#{}", id.unwrap_or(0)).as_bytes());
                 (into.len() as u64, true)
             }
         };
-        *raw = into;
+        // Its memory is that of another statement, and goes when it is large, as that of all.
+        self.scratch = std::mem::replace(raw, into);
+        if self.scratch.capacity() > SCRATCH {
+            self.scratch = Vec::new();
+        }
         if let Some(front) = self.pending.front_mut() {
             (front.length, front.is_unseen, front.statement) = (length, is_unseen, id);
             let is_whole = matches!(rendered, Rendered::Whole(_));

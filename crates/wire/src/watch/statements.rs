@@ -5,6 +5,7 @@ use super::values::{Text, Type, render};
 use crate::decode::{Bytes, Malformed};
 use crate::sums::TokenKind;
 use evenkeel_sql::{Mode, code};
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
 /// Statements that are remembered: a server's own limit for all its sessions.
@@ -26,7 +27,7 @@ struct Prepared {
     /// Told with the first execution only.
     types: Vec<Type>,
     /// What was sent ahead, by the parameter's number.
-    ahead: HashMap<u16, Vec<u8>>,
+    ahead: HashMap<u16, Vec<u8>, RandomState>,
     /// Of its result, as they were told last: MariaDB does not repeat them.
     columns: Vec<TokenKind>,
 }
@@ -34,7 +35,7 @@ struct Prepared {
 /// What is known of the statements.
 #[derive(Debug, Default)]
 pub(super) struct Statements {
-    known: HashMap<u32, Prepared>,
+    known: HashMap<u32, Prepared, RandomState>,
     last: Option<u32>,
     bytes: usize,
 }

@@ -176,11 +176,12 @@ fn whole(
 ) -> Result<(), Malformed> {
     let raw = bytes.number(size)?;
     let unused = 64 - 8 * size as u32;
-    let _ = match kind.is_unsigned {
-        true => write!(out, "{raw}"),
+    let mut digits = itoa::Buffer::new();
+    out.push(match kind.is_unsigned {
+        true => digits.format(raw).as_bytes(),
         // The sign is the highest bit that was sent.
-        false => write!(out, "{}", (raw << unused) as i64 >> unused),
-    };
+        false => digits.format((raw << unused) as i64 >> unused).as_bytes(),
+    });
     Ok(())
 }
 

@@ -5,10 +5,12 @@
 //! that follow each other count once, `LIMIT` with or without an offset is `limit ?`.
 
 mod percona;
+mod shape;
 mod tokens;
 
 pub use evenkeel_sql::Mode;
 pub use percona::percona;
+pub(crate) use shape::Shapes;
 
 use evenkeel_sql::{Lexeme, Lexemes, unquoted};
 use tokens::Tokens;

@@ -3,17 +3,17 @@
 mod prepared;
 mod schema;
 
-use super::access::{Access, Act, Left, NamedTable, access};
-use super::only_reads::only_reads_in_any_mode;
+use super::access::{Access, Act, Known, Left, NamedTable};
 use super::order::{self, At, Doing, Order, Sees, There};
 use super::returns::{self, Returns};
 use super::sorted::Sorted;
 use super::spool::{Spool, Spooled, StepOffset, Window};
 use super::step::{Did, Step, What};
-use crate::digest::fingerprint::{Mode, Rules};
+use crate::digest::fingerprint::{Mode, Rules, Shapes};
 use crate::digest::{self, Digest, Summary};
 use crate::{Command, Filter, Statement};
 use evenkeel_op::Result;
+use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -89,7 +89,7 @@ pub struct Plan {
     pub to_ns: i64,
     pub(super) mode: Mode,
     pub(super) is_exact: bool,
-    concurrent: HashSet<At>,
+    concurrent: HashSet<At, RandomState>,
 }
 
 /// What is known of a session while its steps come.
@@ -112,7 +112,7 @@ struct Open {
     changed: BTreeMap<u64, Sees>,
     changed_anything: bool,
     /// The statements that are prepared, and whether they only read.
-    prepared: HashMap<u32, bool>,
+    prepared: HashMap<u32, bool, RandomState>,
 }
 
 /// Makes a plan.
@@ -121,10 +121,11 @@ pub struct Planner {
     choice: Choice,
     spool: Spool,
     digest: Digest,
-    open: HashMap<u64, Open>,
+    shapes: Shapes<Known>,
+    open: HashMap<u64, Open, RandomState>,
     /// Those that ended, by their number.
     sessions: Vec<Option<Session>>,
-    classes: HashMap<String, u32>,
+    classes: HashMap<String, u32, RandomState>,
     sorted: Sorted,
     order: Order,
     left: BTreeMap<Left, u64>,
@@ -133,7 +134,7 @@ pub struct Planner {
     waits: u64,
     span_ns: Option<(i64, i64)>,
     /// Statements beside which a change of what they read committed.
-    concurrent: HashSet<At>,
+    concurrent: HashSet<At, RandomState>,
     /// Default schemas that got another name.
     mapped: BTreeSet<String>,
     /// When the last of all took effect.
@@ -156,10 +157,11 @@ impl Planner {
         Ok(Self {
             spool: Spool::new(tmpdir)?,
             digest: Digest::new(options),
+            shapes: Shapes::default(),
             choice,
-            open: HashMap::new(),
+            open: HashMap::default(),
             sessions: Vec::new(),
-            classes: HashMap::new(),
+            classes: HashMap::default(),
             sorted: Sorted::default(),
             order: Order::default(),
             left: BTreeMap::new(),
@@ -167,7 +169,7 @@ impl Planner {
             prepared: [0; 2],
             waits: 0,
             span_ns: None,
-            concurrent: HashSet::new(),
+            concurrent: HashSet::default(),
             mapped: BTreeSet::new(),
             clock_ns: i64::MIN,
         })
@@ -183,14 +185,17 @@ impl Planner {
             return Ok(());
         }
         let is_statement = matches!(one.command, Command::Query | Command::Execute);
-        let access = is_statement.then(|| access(one.sql, self.choice.mode));
+        let mode = self.choice.mode;
+        let known = is_statement.then(|| self.shapes.get(one.sql, || Known::of(one.sql, mode)));
         if !self.choice.is_exact {
             let effect_ns = self.clock_ns.saturating_add(1).max(one.at_ns);
-            return self.take(one, access.as_ref(), effect_ns);
+            return self.take(one, known.as_deref(), effect_ns);
         }
-        let is_commit = access.as_ref().is_some_and(|it| it.act == Act::Commit);
+        let is_commit = known
+            .as_ref()
+            .is_some_and(|it| it.access.act == Act::Commit);
         let effect_ns = if is_commit { one.at_ns } else { done_ns(one) };
-        self.sorted.push(one, access, effect_ns);
+        self.sorted.push(one, known, effect_ns);
         self.take_sorted(false)
     }
 
@@ -201,16 +206,16 @@ impl Planner {
 
     fn take_sorted(&mut self, is_end: bool) -> Result<()> {
         while let Some(kept) = self.sorted.pop(is_end) {
-            self.take(&kept.statement(), kept.access.as_ref(), kept.effect_ns)?;
+            self.take(&kept.statement(), kept.known.as_deref(), kept.effect_ns)?;
         }
         Ok(())
     }
 
     /// Takes a statement that comes in its place.
-    fn take(&mut self, one: &Statement<'_>, access: Option<&Access>, effect_ns: i64) -> Result<()> {
+    fn take(&mut self, one: &Statement<'_>, known: Option<&Known>, effect_ns: i64) -> Result<()> {
         self.clock_ns = self.clock_ns.max(effect_ns);
-        if let Some(access) = access {
-            return self.take_statement(one, access, effect_ns);
+        if let Some(known) = known {
+            return self.take_statement(one, known, effect_ns);
         }
         match one.command {
             // A number that is used again: the session before it ended unseen.
@@ -232,16 +237,12 @@ impl Planner {
         }
     }
 
-    fn take_statement(
-        &mut self,
-        one: &Statement<'_>,
-        access: &Access,
-        effect_ns: i64,
-    ) -> Result<()> {
-        if let Some(left) = self.reason_to_leave(one, access) {
+    fn take_statement(&mut self, one: &Statement<'_>, known: &Known, effect_ns: i64) -> Result<()> {
+        if let Some(left) = self.reason_to_leave(one, known) {
             self.leave(left);
             return Ok(());
         }
+        let access = &known.access;
         match access.uses.as_ref().filter(|_| one.error.is_none()) {
             Some(name) => {
                 let name = String::from_utf8_lossy(name).into_owned();
@@ -258,8 +259,8 @@ impl Planner {
         *self.left.entry(left).or_default() += 1;
     }
 
-    fn reason_to_leave(&self, one: &Statement<'_>, access: &Access) -> Option<Left> {
-        if let Act::Left(left) = access.act {
+    fn reason_to_leave(&self, one: &Statement<'_>, known: &Known) -> Option<Left> {
+        if let Act::Left(left) = known.access.act {
             return Some(left);
         }
         if one.is_cut() {
@@ -271,11 +272,8 @@ impl Planner {
         if memchr::memmem::find(one.sql, HIDDEN).is_some() {
             return Some(Left::Secret);
         }
-        let reads = || match self.is_prepared(one) {
-            Some(only_reads) => only_reads,
-            None => only_reads_in_any_mode(access, one.sql, self.choice.mode),
-        };
-        (self.choice.read_only && !reads()).then_some(Left::Writes)
+        let only_reads = self.is_prepared(one).unwrap_or(known.only_reads);
+        (self.choice.read_only && !only_reads).then_some(Left::Writes)
     }
 
     fn session(&mut self, one: &Statement<'_>) -> &mut Open {
@@ -303,7 +301,7 @@ impl Planner {
                 begun_ns: 0,
                 changed: BTreeMap::new(),
                 changed_anything: false,
-                prepared: HashMap::new(),
+                prepared: HashMap::default(),
             }
         })
     }

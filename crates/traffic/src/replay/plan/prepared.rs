@@ -1,7 +1,6 @@
 //! Prepared statements: prepared once, run with their values, forgotten.
 
-use super::super::access::{Act, access};
-use super::super::only_reads::only_reads_in_any_mode;
+use super::super::access::{Act, Known};
 use super::super::order::{self, Doing, Sees, There};
 use super::super::step::{Step, What};
 use super::{HIDDEN, Planner, done_ns, keys};
@@ -15,8 +14,7 @@ impl Planner {
             return Ok(());
         };
         let mode = self.choice.mode;
-        let access = access(one.sql, mode);
-        let only_reads = only_reads_in_any_mode(&access, one.sql, mode);
+        let Known { access, only_reads } = Known::of(one.sql, mode);
         let is_secret = memchr::memmem::find(one.sql, HIDDEN).is_some();
         if matches!(access.act, Act::Left(_)) || is_secret || one.is_cut() || one.is_unseen {
             self.session(one).prepared.remove(&id);
