@@ -1,9 +1,9 @@
 //! The general query log of MySQL and MariaDB: what was asked for and when, not how long it took.
 
 use super::lines::{Lines, Text};
-use super::{Input, Unread, command, is_banner, keep, times};
+use super::{Input, Unread, Untimed, command, is_banner, keep, times};
 use crate::{Command, Coverage, Source, Statement};
-use evenkeel_op::{Cancel, Result};
+use evenkeel_op::{Cancel, Error, Result};
 use jiff::tz::TimeZone;
 use std::collections::HashMap;
 
@@ -19,6 +19,8 @@ pub(super) fn begins_entry(line: &[u8]) -> bool {
 /// The beginning of an entry.
 struct Head {
     at_ns: Option<i64>,
+    /// It has a time that cannot be read.
+    is_untimed: bool,
     session: u32,
     command: Command,
     /// Where its argument begins.
@@ -31,8 +33,12 @@ fn head(line: &[u8], zone: &TimeZone) -> Option<Head> {
     let at_ns = match tab {
         0 if line.get(1) == Some(&b'\t') => None,
         0 => return None,
-        _ => Some(times::iso(&line[..tab]).or_else(|| times::short(&line[..tab], zone))?),
+        _ => times::iso(&line[..tab]).or_else(|| times::short(&line[..tab], zone)),
     };
+    let is_untimed = tab > 0 && at_ns.is_none();
+    if is_untimed && !times::is_like_one(&line[..tab]) {
+        return None;
+    }
     let begin = tab + 1 + usize::from(tab == 0);
     let rest = line.get(begin..)?;
     let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
@@ -47,6 +53,7 @@ fn head(line: &[u8], zone: &TimeZone) -> Option<Head> {
     let argument = begin + spaces + digits + 1 + end + 1;
     Some(Head {
         at_ns,
+        is_untimed,
         session: u32::try_from(session).ok()?,
         command,
         argument: argument.min(line.len()),
@@ -65,13 +72,15 @@ pub struct GeneralLog {
     lines: Lines,
     zone: TimeZone,
     accounts: HashMap<u32, Account>,
-    at_ns: i64,
+    at_ns: Option<i64>,
+    untimed: Untimed,
     open: Option<(u32, Command, u64)>,
     text: Text,
     /// Whether the last line of the statement ended before the file did.
     is_ended: bool,
     coverage: Coverage,
     unread: Vec<Unread>,
+    damage: Option<Error>,
 }
 
 impl GeneralLog {
@@ -82,12 +91,32 @@ impl GeneralLog {
             lines: Lines::new(&input.name, input.bytes),
             zone,
             accounts: HashMap::new(),
-            at_ns: 0,
+            at_ns: None,
+            untimed: Untimed::default(),
             open: None,
             text: Text::default(),
             is_ended: false,
             coverage: Coverage::default(),
             unread: Vec::new(),
+            damage: None,
+        }
+    }
+
+    /// Returns why the rest could not be read.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
+    }
+
+    /// Reads a line; false where there is none, or none that can be read.
+    fn next_line(&mut self) -> bool {
+        match self.lines.next() {
+            Ok(is_there) => is_there,
+            Err(error) => {
+                self.lines.is_ended = false;
+                self.damage = Some(error);
+                false
+            }
         }
     }
 
@@ -97,10 +126,21 @@ impl GeneralLog {
         &self.unread
     }
 
+    /// Returns how many entries have a time that cannot be read.
+    #[must_use]
+    pub fn untimed(&self) -> Untimed {
+        self.untimed
+    }
+
     fn line(&mut self, each: &mut dyn FnMut(&Statement<'_>) -> Result<()>) -> Result<()> {
         if let Some(head) = head(&self.lines.text, &self.zone) {
             self.end(each)?;
-            self.at_ns = head.at_ns.unwrap_or(self.at_ns);
+            self.at_ns = head.at_ns.or(self.at_ns);
+            if head.is_untimed || self.at_ns.is_none() {
+                self.untimed.unreadable += 1;
+                let line = self.lines.number;
+                self.untimed.first_line.get_or_insert(line);
+            }
             self.open = Some((head.session, head.command, self.lines.number));
             self.text.clear();
             let argument = &self.lines.text[head.argument..];
@@ -156,7 +196,7 @@ impl GeneralLog {
         };
         self.coverage.statements += 1;
         each(&Statement {
-            at_ns: self.at_ns,
+            at_ns: self.at_ns.unwrap_or(0),
             connection: u64::from(session),
             session: Some(session),
             user: account.user.as_deref(),
@@ -236,7 +276,7 @@ impl Source for GeneralLog {
         each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
         cancel: &Cancel,
     ) -> Result<Coverage> {
-        while self.lines.next()? {
+        while self.next_line() {
             self.line(each)?;
             if self.lines.number.is_multiple_of(LOOK_EVERY) && cancel.is_cancelled() {
                 return Ok(self.coverage);
