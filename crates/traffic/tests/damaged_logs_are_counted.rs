@@ -314,6 +314,19 @@ fn times_that_cannot_be_read_are_named() {
     assert_eq!((found.at[1], found.at[2]), (found.at[0], found.at[0]));
 }
 
+#[test]
+fn a_general_log_that_goes_on_within_a_second_begins_then() {
+    let log = "\t\t    7 Connect\tapp@web1 on shop using TCP/IP\n\t\t    7 Query\tSELECT 1\n\
+               261128  8:17:15\t    7 Query\tSELECT 2\n\t\t    7 Query\tSELECT 3\n";
+    let found = of(log);
+    assert_eq!(found.sql, ["", "SELECT 1", "SELECT 2", "SELECT 3"]);
+    assert_eq!(found.at, [1_795_853_835 * SECOND; 4]);
+    assert_eq!(found.hosts[1].as_deref(), Some("web1"));
+    assert_eq!(found.untimed.unreadable, 0);
+    let timeless = log.replace("261128  8:17:15\t", "\t\t");
+    assert_eq!(of(&timeless).untimed.unreadable, 4);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 /// Of so many connections the account is known; beyond them all are forgotten, as those are whose end was not seen.
 const CONNECTIONS_MAX: usize = 65_536;
 const LOOK_EVERY: u64 = 4096;
+/// So many entries wait for the first time.
+const EARLY_MAX: usize = 1000;
 
 /// Whether an entry begins with this line.
 pub(super) fn begins_entry(line: &[u8]) -> bool {
@@ -74,6 +76,8 @@ pub struct GeneralLog {
     accounts: HashMap<u32, Account>,
     at_ns: Option<i64>,
     untimed: Untimed,
+    /// Entries before the first time: a log that was rotated goes on within a second.
+    early: Vec<(u32, Command, Text, Account)>,
     open: Option<(u32, Command, u64)>,
     text: Text,
     /// Whether the last line of the statement ended before the file did.
@@ -93,6 +97,7 @@ impl GeneralLog {
             accounts: HashMap::new(),
             at_ns: None,
             untimed: Untimed::default(),
+            early: Vec::new(),
             open: None,
             text: Text::default(),
             is_ended: false,
@@ -136,7 +141,8 @@ impl GeneralLog {
         if let Some(head) = head(&self.lines.text, &self.zone) {
             self.end(each)?;
             self.at_ns = head.at_ns.or(self.at_ns);
-            if head.is_untimed || self.at_ns.is_none() {
+            self.hand_out_early(each)?;
+            if head.is_untimed {
                 self.untimed.unreadable += 1;
                 let line = self.lines.number;
                 self.untimed.first_line.get_or_insert(line);
@@ -181,45 +187,25 @@ impl GeneralLog {
             self.text.cut(1);
         }
         let account = self.account(session, command);
-        let name = super::COMMANDS.iter().find(|(_, known)| *known == command);
-        let text = match command {
-            Command::Query | Command::Prepare | Command::Execute => None,
-            Command::Connect | Command::Quit => Some(String::new()),
-            Command::Other(_) => Some(format!(
-                "administrator command: {}",
-                name.map_or("?", |(name, _)| *name)
-            )),
-        };
-        let (sql, sql_bytes) = match &text {
-            Some(text) => (text.as_bytes(), text.len() as u64),
-            None => (&self.text.head[..], self.text.bytes),
-        };
         self.coverage.statements += 1;
-        each(&Statement {
-            at_ns: self.at_ns.unwrap_or(0),
-            connection: u64::from(session),
-            session: Some(session),
-            user: account.user.as_deref(),
-            host: account.host.as_deref(),
-            schema: account.schema.as_deref(),
-            command,
-            sql,
-            sql_bytes,
-            is_unseen: false,
-            first_ns: None,
-            total_ns: None,
-            lock_ns: None,
-            rows_sent: None,
-            rows_examined: None,
-            rows_affected: None,
-            bytes_in: None,
-            bytes_out: None,
-            warnings: None,
-            error: None,
-            checksum: None,
-            statement: None,
-            values: None,
-        })
+        if self.at_ns.is_none() && self.early.len() < EARLY_MAX {
+            let text = std::mem::take(&mut self.text);
+            self.early.push((session, command, text, account));
+            return Ok(());
+        }
+        let at_ns = self.at_ns.unwrap_or(0);
+        hand_out(at_ns, session, command, &self.text, &account, each)
+    }
+
+    /// Hands out what came before the first time, once that is known.
+    fn hand_out_early(&mut self, each: &mut dyn FnMut(&Statement<'_>) -> Result<()>) -> Result<()> {
+        let Some(at_ns) = self.at_ns.filter(|_| !self.early.is_empty()) else {
+            return Ok(());
+        };
+        for (session, command, text, account) in std::mem::take(&mut self.early) {
+            hand_out(at_ns, session, command, &text, &account, each)?;
+        }
+        Ok(())
     }
 
     /// Returns whose session it is, and learns from the command.
@@ -245,6 +231,54 @@ impl GeneralLog {
         }
         self.accounts.get(&session).cloned().unwrap_or_default()
     }
+}
+
+fn hand_out(
+    at_ns: i64,
+    session: u32,
+    command: Command,
+    text: &Text,
+    account: &Account,
+    each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
+) -> Result<()> {
+    let name = super::COMMANDS.iter().find(|(_, known)| *known == command);
+    let instead = match command {
+        Command::Query | Command::Prepare | Command::Execute => None,
+        Command::Connect | Command::Quit => Some(String::new()),
+        Command::Other(_) => Some(format!(
+            "administrator command: {}",
+            name.map_or("?", |(name, _)| *name)
+        )),
+    };
+    let (sql, sql_bytes) = match &instead {
+        Some(text) => (text.as_bytes(), text.len() as u64),
+        None => (&text.head[..], text.bytes),
+    };
+    each(&Statement {
+        at_ns,
+        connection: u64::from(session),
+        session: Some(session),
+        user: account.user.as_deref(),
+        host: account.host.as_deref(),
+        schema: account.schema.as_deref(),
+        command,
+        sql,
+        sql_bytes,
+        is_unseen: false,
+        first_ns: None,
+        total_ns: None,
+        lock_ns: None,
+        rows_sent: None,
+        rows_examined: None,
+        rows_affected: None,
+        bytes_in: None,
+        bytes_out: None,
+        warnings: None,
+        error: None,
+        checksum: None,
+        statement: None,
+        values: None,
+    })
 }
 
 /// Takes `root@localhost on shop using TCP/IP`.
@@ -283,6 +317,13 @@ impl Source for GeneralLog {
             }
         }
         self.end(each)?;
+        if self.at_ns.is_none() && !self.early.is_empty() {
+            // The log has no time.
+            self.untimed.unreadable += self.early.len() as u64;
+            self.untimed.first_line.get_or_insert(1);
+            self.at_ns = Some(0);
+        }
+        self.hand_out_early(each)?;
         Ok(self.coverage)
     }
 }
