@@ -267,6 +267,43 @@ fn a_session_that_is_seen_to_set_its_clock_has_its_own() {
 }
 
 #[test]
+fn a_session_with_its_own_clock_that_is_alone_is_believed() {
+    let mut log = vec![mariadb(9, NOON, 0.0, "SET timestamp=1795867200")];
+    log.extend((1..100).map(|after| mariadb(9, NOON + after, 0.0, "INSERT INTO t VALUES (1)")));
+    assert_eq!(times(&log), ((0..100).collect(), 0));
+}
+
+#[test]
+fn what_a_replica_applies_has_the_clock_of_its_source() {
+    let late = |after: i64| {
+        let entry = mariadb(2, NOON - 7200 + after, 0.0, "INSERT INTO t VALUES (1)");
+        entry.replace("app[app] @ web1 []", "[SQL_SLAVE] @  []")
+    };
+    let one = |session, after: i64| mariadb(session, NOON + after, 0.0, "SELECT 1");
+    let log = [
+        late(0),
+        late(1),
+        one(3, 2),
+        late(2),
+        late(3),
+        one(4, 4),
+        late(4),
+    ];
+    // Before the first of the others, nothing contradicts it.
+    assert_eq!(times(&log), (vec![-7200, -7199, 2, 2, 2, 4, 4], 3));
+    // Where the replica is not late, it is as good as the others.
+    let log = [
+        one(3, 2),
+        late(7203),
+        late(7204),
+        late(9000),
+        late(20_000),
+        one(3, 12_801),
+    ];
+    assert_eq!(times(&log), (vec![2, 3, 4, 1800, 12_800, 12_801], 0));
+}
+
+#[test]
 fn times_that_cannot_be_read_are_named() {
     for (from, to) in [
         (

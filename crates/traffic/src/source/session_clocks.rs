@@ -35,6 +35,8 @@ pub(super) struct Claim {
     pub(super) session: Option<u32>,
     /// It is the clock of the server.
     pub(super) is_servers: bool,
+    /// A replica applied it: it has the clock of the source when that ran it, which is never later.
+    pub(super) is_applied: bool,
 }
 
 impl Claim {
@@ -140,7 +142,11 @@ impl<T> SessionClocks<T> {
         claim: Claim,
         is_own: bool,
     ) -> Vec<Timed<T>> {
-        let fit = self.fit(&claim, is_own);
+        let fit = match self.fit(&claim, is_own) {
+            // Behind the others, it contradicts none of them.
+            Fit::Fits if claim.is_applied => Fit::Own,
+            fit => fit,
+        };
         let is_confirmed = self.is_confirmed(&claim, fit);
         self.waiting.push(Waiting { entry, claim, fit });
         self.waiting_bytes += bytes;
@@ -152,7 +158,13 @@ impl<T> SessionClocks<T> {
         }
         match self.waiting.len() > WAITING || self.waiting_bytes > WAITING_BYTES {
             true => {
-                self.is_disordered |= self.waiting.iter().any(|one| one.fit == Fit::Behind);
+                // Where one session with a clock of its own is alone in the log, its times are all that there is.
+                let is_alone = self.now_ns.is_none();
+                self.is_disordered |= self.waiting.iter().any(|one| match one.fit {
+                    Fit::Behind => true,
+                    Fit::Own => is_alone && one.claim.began_ns.is_some(),
+                    Fit::Fits | Fit::Ahead => false,
+                });
                 self.settle(|_| true)
             }
             false => Vec::new(),
@@ -186,8 +198,14 @@ impl<T> SessionClocks<T> {
         } else if is_own {
             Fit::Own
         } else if end < now.saturating_sub(SLACK) {
-            Fit::Behind
-        } else if end > now.saturating_add(LEAP) && end.abs_diff(wall_clock()) > NEAR.unsigned_abs()
+            if claim.is_applied {
+                Fit::Own
+            } else {
+                Fit::Behind
+            }
+        } else if end > now.saturating_add(LEAP)
+            && !claim.is_applied
+            && end.abs_diff(wall_clock()) > NEAR.unsigned_abs()
         {
             Fit::Ahead
         } else {

@@ -13,6 +13,8 @@ use jiff::tz::TimeZone;
 
 const TIME: &[u8] = b"# Time: ";
 const WHO: &[u8] = b"# User@Host: ";
+/// Who runs what a replica applies on MariaDB: by the clock of the source, when that ran it.
+const APPLIER: &str = "SQL_SLAVE";
 const ADMINISTRATOR: &[u8] = b"# administrator command: ";
 /// How many lines are read between two looks at whether to stop.
 const LOOK_EVERY: u64 = 4096;
@@ -344,6 +346,7 @@ impl SlowLog {
             total_ns,
             session: entry.session,
             is_servers: began.is_some(),
+            is_applied: entry.user.as_deref() == Some(APPLIER),
         }
     }
 }
