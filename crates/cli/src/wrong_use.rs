@@ -31,6 +31,35 @@ pub(crate) fn tips(error: &clap::Error) -> Vec<String> {
     }
 }
 
+/// Says how an option takes a value that begins with a dash, where one follows it as a word of its own. The parser's
+/// own tip would make it a file.
+pub(crate) fn begins_with_a_dash(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let wrong = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(wrong)) if error.kind() == ErrorKind::UnknownArgument => wrong,
+        _ => return None,
+    };
+    // Of `-xyz`, the parser names only the first letter.
+    let pair = words
+        .windows(2)
+        .take_while(|pair| pair[0] != "--")
+        .find(|pair| {
+            pair[1]
+                .to_str()
+                .is_some_and(|word| word.starts_with(wrong.as_str()))
+        })?;
+    let (option, value) = (pair[0].to_str()?, pair[1].to_str()?);
+    let name = option.strip_prefix("--")?;
+    let command = crate::command();
+    let verb = words.iter().skip(1).fold(&command, |at, word| {
+        let below = word.to_str().and_then(|word| at.find_subcommand(word));
+        below.unwrap_or(at)
+    });
+    let takes_one = verb
+        .get_arguments()
+        .any(|argument| argument.get_long() == Some(name) && argument.get_action().takes_values());
+    takes_one.then(|| format!("to pass '{value}' as the value of {option}, write {option}={value}"))
+}
+
 /// Whether an argument that begins so was needed, and was not given.
 fn lacks(error: &clap::Error, begin: &str) -> bool {
     match error.get(ContextKind::InvalidArg) {
@@ -170,6 +199,25 @@ mod tests {
         let mut error = crate::parse(words.clone()).expect_err("a word too many");
         hide_password(&mut error, &words);
         assert_eq!(sentence(&error), "unexpected argument 'hunter2' found");
+    }
+
+    #[test]
+    fn a_value_with_a_dash_is_told_from_a_file() {
+        let tip = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(Into::into).collect();
+            let error = crate::parse(words.clone()).expect_err("a wrong command line");
+            begins_with_a_dash(&error, &words)
+        };
+        for (option, value) in [("--user", "-x"), ("--match", "-xyz"), ("--host", "-1")] {
+            assert_eq!(
+                tip(&["evenkeel", "digest", option, value, "slow.log"]),
+                Some(format!(
+                    "to pass '{value}' as the value of {option}, write {option}={value}"
+                ))
+            );
+        }
+        assert_eq!(tip(&["evenkeel", "digest", "--periods", "-x"]), None);
+        assert_eq!(tip(&["evenkeel", "digest", "slow.log", "-x"]), None);
     }
 
     #[test]

@@ -194,6 +194,96 @@ fn what_could_not_be_read_is_not_passed_over() {
 }
 
 #[test]
+fn times_that_are_not_the_servers_are_named() {
+    let room = room();
+    let entry = |session: u32, at: i64| {
+        format!(
+            "# User@Host: app[app] @ web1 []\n# Thread_id: {session}  Schema: shop  QC_hit: No\n\
+             # Query_time: 0.500000  Lock_time: 0.000000  Rows_sent: 1  Rows_examined: 1\n\
+             SET timestamp={at};\nSELECT {session};\n"
+        )
+    };
+    let log = [(3, 0), (4, 1), (5, -900_000_000), (3, 2)];
+    let log = log.map(|(session, after)| entry(session, 1_795_853_835 + after));
+    fs::write(room.path().join("own.log"), log.concat()).unwrap();
+    let (out, err, code) = said(&digest(room.path(), &["own.log", "--json"], None));
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        err.contains("own.log: 1 entry has the time of a session"),
+        "{err}"
+    );
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(answer["from"], "2026-11-28T08:17:15Z");
+    assert_eq!(answer["files"][0]["own_clocks"], 1);
+
+    let broken = log
+        .concat()
+        .replace("timestamp=1795853837", "timestamp=99999999999999");
+    fs::write(room.path().join("broken.log"), broken).unwrap();
+    let (out, err, code) = said(&digest(room.path(), &["broken.log", "--json"], None));
+    assert_eq!(code, 3, "{err}");
+    assert!(
+        err.contains(
+            "broken.log: 1 entry has a time that cannot be read, first in line 19; it counts"
+        ),
+        "{err}"
+    );
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (&answer["files"][0]["untimed"], &answer["total"]["count"]),
+        (&1.into(), &4.into())
+    );
+}
+
+#[test]
+fn what_was_read_of_a_log_that_is_cut_off_is_reported() {
+    let room = room();
+    let one = |number: usize| {
+        let sql = format!("SELECT * FROM orders WHERE id = {}", number * 7919 % 10_007);
+        entry(number % 3600, "app", number as f64 / 1e6, &sql)
+    };
+    let log = (0..7000).map(one).collect::<String>();
+    let zstd = zstd::encode_all(log.as_bytes(), 1).unwrap();
+    fs::write(room.path().join("all.log"), &log).unwrap();
+    let gzip = Command::new("gzip")
+        .args(["-c", "all.log"])
+        .current_dir(room.path())
+        .output();
+    for (name, packed) in [("cut.log.zst", zstd), ("cut.log.gz", gzip.unwrap().stdout)] {
+        // Far inside, and where all was read that tells what it is.
+        for part in [packed.len() / 2, packed.len() - 4] {
+            fs::write(room.path().join(name), &packed[..part]).unwrap();
+            let (out, err, code) = said(&digest(room.path(), &[name, "--json"], None));
+            assert_eq!(code, 3, "{name}: {err}");
+            assert!(
+                err.contains(&format!("{name}: "))
+                    && err.contains("the rest could not be read and is not counted"),
+                "{err}"
+            );
+            let answer: Value = serde_json::from_str(&out).unwrap();
+            assert!(answer["total"]["count"].as_u64() > Some(0), "{name}");
+            assert!(
+                answer["files"][0]["unreadable"].as_u64() > Some(0),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_period_needs_a_name_or_none() {
+    let room = room();
+    let words = ["slow.log", "--history", "shop.db", "--history-name", ""];
+    let (_, err, code) = said(&digest(room.path(), &words, None));
+    assert_eq!(code, 2, "{err}");
+    assert!(
+        err.contains("--history-name is empty") && err.contains("--history-name shop"),
+        "{err}"
+    );
+    assert!(!room.path().join("shop.db").exists());
+}
+
+#[test]
 fn two_digests_say_what_changed() {
     let room = room();
     let before = digest(room.path(), &["slow.log", "--json"], None);

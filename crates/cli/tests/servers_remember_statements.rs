@@ -3,8 +3,10 @@
 mod served;
 
 use evenkeel_testkit::servers::{TestServer, mariadb_10_11, mysql_8_0_15};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use served::Served;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Output, Stdio};
 
 const ON: [&str; 3] = [
@@ -134,6 +136,71 @@ fn what_was_forgotten_is_counted() {
         said.contains("were forgotten before they were asked for"),
         "{said}"
     );
+}
+
+#[test]
+fn what_was_seen_of_a_server_that_dies_is_reported() {
+    let served = Served::new(&mariadb_10_11(), &[&ON[..], &[LONG]].concat(), "root");
+    let mut session = served.running.session().unwrap();
+    let child = begin(&served, &["--for=10m", "--interval=100ms"]);
+    session.run("SELECT 'seen' FROM DUAL").unwrap();
+    let mut looks = || {
+        let looks = "SELECT COUNT(*) FROM performance_schema.events_statements_history_long \
+            WHERE SQL_TEXT LIKE 'SELECT e.THREAD_ID%'";
+        let looks = session.value(looks).unwrap().unwrap();
+        looks.parse::<u64>().unwrap()
+    };
+    // One may have been under way.
+    let enough = looks() + 2;
+    evenkeel_testkit::until("it has looked", || looks() >= enough);
+    kill_process(pid(&served), Signal::KILL).unwrap();
+    let (answer, said, code) = end(child);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(
+        said.contains("socket: what ran after that is not counted"),
+        "{said}"
+    );
+    let classes = answer["classes"].as_array().unwrap();
+    let is_seen = |class: &Value| class["fingerprint"] == "select ? from dual";
+    assert!(classes.iter().any(is_seen), "{answer}");
+    assert!(
+        answer["files"][0]["unreadable"].as_u64() > Some(0),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named() {
+    let served = Served::new(&mariadb_10_11(), &[&ON[..], &[LONG]].concat(), "root");
+    let child = begin(&served, &["--for=6s", "--interval=100ms"]);
+    kill_process(pid(&served), Signal::STOP).unwrap();
+    let mut said = String::new();
+    let mut child = child;
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    while !said.contains("socket has not answered for 3 s") {
+        assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    kill_process(pid(&served), Signal::CONT).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{said}");
+
+    let file = served.room().join("client.cnf");
+    let text = std::fs::read_to_string(&file).unwrap() + "connect-timeout=4\n";
+    std::fs::write(&file, text).unwrap();
+    kill_process(pid(&served), Signal::STOP).unwrap();
+    for verb in ["capture", "digest"] {
+        let words = ["--server=./socket", "--defaults-file=client.cnf"];
+        let out = served.command(verb, &words).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(13), "{said}");
+        assert!(said.contains("./socket has not answered for 3 s"), "{said}");
+        assert!(said.contains("no answer from ./socket within 4"), "{said}");
+    }
+    kill_process(pid(&served), Signal::CONT).unwrap();
+}
+
+fn pid(served: &Served) -> Pid {
+    Pid::from_raw(served.running.pid()).unwrap()
 }
 
 #[test]

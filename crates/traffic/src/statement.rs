@@ -2,6 +2,7 @@
 
 use evenkeel_op::{Cancel, Result};
 use evenkeel_wire::Checksum;
+use std::time::Duration;
 
 /// What a client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,6 +96,8 @@ pub enum Seen<'a> {
     Statement(&'a Statement<'a>),
     /// Nothing more at this moment: what was held back can be shown.
     Pause,
+    /// The server that was asked has not answered for so long.
+    Silent(Duration),
 }
 
 /// How much of what went by a source could see. All zero where a source cannot miss anything.

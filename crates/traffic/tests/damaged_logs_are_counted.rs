@@ -1,7 +1,7 @@
 //! Is what cannot be read of a log counted and named, and all else read?
 
 use evenkeel_op::{Cancel, ErrorKind};
-use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
+use evenkeel_traffic::source::{Input, InputKind, Opened, Unread, Untimed};
 use evenkeel_traffic::{Command, Coverage, Source, capture};
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
@@ -30,6 +30,7 @@ struct Read1 {
     commands: Vec<Command>,
     coverage: Coverage,
     unread: Vec<Unread>,
+    untimed: Untimed,
     bytes: Vec<u64>,
     at: Vec<i64>,
     hosts: Vec<Option<String>>,
@@ -43,6 +44,7 @@ fn read(bytes: impl Read + Send + 'static) -> Read1 {
         commands: Vec::new(),
         coverage: Coverage::default(),
         unread: Vec::new(),
+        untimed: Untimed::default(),
         bytes: Vec::new(),
         at: Vec::new(),
         hosts: Vec::new(),
@@ -60,6 +62,7 @@ fn read(bytes: impl Read + Send + 'static) -> Read1 {
     let mut opened = Opened::new(input, kind, TimeZone::UTC, capture::Options::default()).unwrap();
     found.coverage = opened.read(&mut each, &Cancel::new()).unwrap();
     found.unread = opened.unread().to_vec();
+    found.untimed = opened.untimed();
     found
 }
 
@@ -170,6 +173,195 @@ fn other_files_are_not_logs() {
     assert_eq!(kind(""), Some(InputKind::SlowLog));
     let error = Input::open("nothing/here".as_ref()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
+}
+
+const NOON: i64 = 1_795_867_200;
+const SECOND: i64 = 1_000_000_000;
+
+/// An entry as MariaDB writes it: by the clock of the session, in its own line of time, too.
+fn mariadb(session: u32, at: i64, seconds: f64, sql: &str) -> String {
+    let time = jiff::Timestamp::from_second(at).unwrap();
+    format!(
+        "# Time: {}\n# User@Host: app[app] @ web1 []\n# Thread_id: {session}  Schema: shop  QC_hit: No\n\
+         # Query_time: {seconds:.6}  Lock_time: 0.000000  Rows_sent: 1  Rows_examined: 1\n\
+         SET timestamp={at};\n{sql};\n",
+        time.strftime("%y%m%d %k:%M:%S")
+    )
+}
+
+/// Returns the seconds since noon.
+fn times(log: &[String]) -> (Vec<i64>, u64) {
+    let found = of(&log.concat());
+    let at = found.at.iter().map(|at| at / SECOND - NOON).collect();
+    (at, found.untimed.own_clocks)
+}
+
+#[test]
+fn the_clock_of_one_session_moves_no_other_time() {
+    let one = |session, after: i64| mariadb(session, NOON + after, 0.5, "SELECT 1");
+    for far in [-800_000_000, -86_400, -60, 7200, 86_400, 800_000_000] {
+        let log = [
+            one(3, 0),
+            one(4, 1),
+            one(5, 1 + far),
+            one(5, 2 + far),
+            one(3, 3),
+            one(4, 4),
+        ];
+        assert_eq!(times(&log), (vec![0, 1, 1, 1, 3, 4], 2), "{far}");
+        // The last of the log: nothing comes after it.
+        if far < 0 {
+            assert_eq!(times(&log[..4]), (vec![0, 1, 1, 1], 2), "{far}");
+        }
+    }
+}
+
+#[test]
+fn a_quiet_log_is_one_of_true_times() {
+    let begin = NOON - 86_400 * 100;
+    let day = |session, days: i64| mariadb(session, begin + 86_400 * days, 0.5, "SELECT 1");
+    let log: Vec<String> = (0..40).map(|days| day(3 + days as u32 % 3, days)).collect();
+    let expected: Vec<i64> = (0..40).map(|days| 86_400 * (days - 100)).collect();
+    assert_eq!(times(&log), (expected, 0));
+    // Also where one session is alone in it.
+    let log = [0, 0, 7, 8, 8].map(|days| day(3, days));
+    assert_eq!(
+        times(&log),
+        ([0, 0, 7, 8, 8].map(|day| 86_400 * (day - 100)).to_vec(), 0)
+    );
+}
+
+#[test]
+fn a_log_that_goes_back_is_believed() {
+    // A clock that was set back, or two logs in one file.
+    let one = |after: i64| mariadb(3 + after as u32 % 3, NOON + after, 0.001, "SELECT 1");
+    let expected: Vec<i64> = (0..100).chain(-4000..-3900).chain(0..100).collect();
+    let log: Vec<String> = expected.iter().map(|after| one(*after)).collect();
+    assert_eq!(times(&log), (expected, 0));
+}
+
+#[test]
+fn long_statements_fit_between_short_ones() {
+    let log = [
+        mariadb(3, NOON, 0.5, "SELECT 1"),
+        mariadb(4, NOON - 9000, 9001.0, "SELECT 2"),
+        mariadb(3, NOON + 2, 0.5, "SELECT 3"),
+    ];
+    assert_eq!(times(&log), (vec![0, -9000, 2], 0));
+}
+
+#[test]
+fn a_session_that_is_seen_to_set_its_clock_has_its_own() {
+    let one = |session, after: i64, sql: &str| mariadb(session, NOON + after, 0.0, sql);
+    let log = [
+        one(9, -500, "SET timestamp=1795866700"),
+        one(9, -500, "SELECT 1"),
+        one(3, 10, "SELECT 1"),
+        one(9, 9, "/* x */ SELECT 1"),
+        one(9, -500, "set @@session.timestamp = default"),
+        one(9, 11, "SELECT 1"),
+        one(9, 12, "SET STATEMENT timestamp=1 FOR SELECT 1"),
+        one(9, 13, "SET explicit_defaults_for_timestamp=1"),
+    ];
+    assert_eq!(times(&log), (vec![10, 10, 10, 10, 10, 11, 11, 13], 5));
+}
+
+#[test]
+fn a_session_with_its_own_clock_that_is_alone_is_believed() {
+    let mut log = vec![mariadb(9, NOON, 0.0, "SET timestamp=1795867200")];
+    log.extend((1..100).map(|after| mariadb(9, NOON + after, 0.0, "INSERT INTO t VALUES (1)")));
+    assert_eq!(times(&log), ((0..100).collect(), 0));
+}
+
+#[test]
+fn what_a_replica_applies_has_the_clock_of_its_source() {
+    let late = |after: i64| {
+        let entry = mariadb(2, NOON - 7200 + after, 0.0, "INSERT INTO t VALUES (1)");
+        entry.replace("app[app] @ web1 []", "[SQL_SLAVE] @  []")
+    };
+    let one = |session, after: i64| mariadb(session, NOON + after, 0.0, "SELECT 1");
+    let log = [
+        late(0),
+        late(1),
+        one(3, 2),
+        late(2),
+        late(3),
+        one(4, 4),
+        late(4),
+    ];
+    // Before the first of the others, nothing contradicts it.
+    assert_eq!(times(&log), (vec![-7200, -7199, 2, 2, 2, 4, 4], 3));
+    // Where the replica is not late, it is as good as the others.
+    let log = [
+        one(3, 2),
+        late(7203),
+        late(7204),
+        late(9000),
+        late(20_000),
+        one(3, 12_801),
+    ];
+    assert_eq!(times(&log), (vec![2, 3, 4, 1800, 12_800, 12_801], 0));
+}
+
+#[test]
+fn times_that_cannot_be_read_are_named() {
+    for (from, to) in [
+        (
+            "# Time: 2026-11-28T08:17:16.000000Z",
+            "# Time: 2026-11-28T08:61:16.000000Z",
+        ),
+        (
+            "# Time: 2026-11-28T08:17:16.000000Z",
+            "# Time: 9999-11-28T08:17:16.000000Z",
+        ),
+        ("# Time: 2026-11-28T08:17:16.000000Z", "# Time: garbage"),
+    ] {
+        let found = of(&MYSQL.replace(from, to));
+        assert_eq!(
+            (found.sql.len(), found.coverage.undecodable),
+            (2, 0),
+            "{to}"
+        );
+        assert_eq!(
+            (found.untimed.unreadable, found.untimed.first_line),
+            (1, Some(11)),
+            "{to}"
+        );
+        // What else is known of it.
+        assert_eq!(found.at[1], 1_795_853_836 * SECOND, "{to}");
+    }
+    for broken in ["18446744073709551615", "9999999999", "1e9", "17958538x5"] {
+        let mut log = [0, 1, 2].map(|after| mariadb(3, NOON + after, 0.5, "SELECT 1"));
+        let time = log[1].find("# User").unwrap();
+        log[1] = log[1][time..].replace(&(NOON + 1).to_string(), broken);
+        let found = of(&log.concat());
+        assert_eq!(found.sql, ["SELECT 1"; 3], "{broken}");
+        assert_eq!(found.untimed.unreadable, 1, "{broken}");
+        assert_eq!(found.at[1] / SECOND, NOON, "{broken}");
+    }
+    let log = "2026-11-28T08:17:15.725123Z\t    7 Query\tSELECT 1\n\
+               2026-11-28T08:61:15.725123Z\t    7 Query\tSELECT 2\n\
+               9999-11-28T08:17:15.725123Z\t    7 Query\tSELECT 3\n";
+    let found = of(log);
+    assert_eq!(found.sql, ["SELECT 1", "SELECT 2", "SELECT 3"]);
+    assert_eq!(
+        (found.untimed.unreadable, found.untimed.first_line),
+        (2, Some(2))
+    );
+    assert_eq!((found.at[1], found.at[2]), (found.at[0], found.at[0]));
+}
+
+#[test]
+fn a_general_log_that_goes_on_within_a_second_begins_then() {
+    let log = "\t\t    7 Connect\tapp@web1 on shop using TCP/IP\n\t\t    7 Query\tSELECT 1\n\
+               261128  8:17:15\t    7 Query\tSELECT 2\n\t\t    7 Query\tSELECT 3\n";
+    let found = of(log);
+    assert_eq!(found.sql, ["", "SELECT 1", "SELECT 2", "SELECT 3"]);
+    assert_eq!(found.at, [1_795_853_835 * SECOND; 4]);
+    assert_eq!(found.hosts[1].as_deref(), Some("web1"));
+    assert_eq!(found.untimed.unreadable, 0);
+    let timeless = log.replace("261128  8:17:15\t", "\t\t");
+    assert_eq!(of(&timeless).untimed.unreadable, 4);
 }
 
 proptest! {

@@ -237,6 +237,26 @@ fn earlier(summary: &Summary) -> Vec<Earlier> {
 }
 
 #[test]
+fn whole_seconds_make_no_rate_too_high() {
+    let span = |times: &[i64]| {
+        let mut digest = Digest::new(options(10));
+        for at in times {
+            digest.add(&statement("SELECT 1", *at, 1000));
+        }
+        digest.end().seconds()
+    };
+    let second = |after: i64| BEGIN + after * SECOND;
+    // Each may be as much as a second later than it says.
+    for (last, expected) in [(0, 1.0), (1, 2.0), (2, 3.0), (59, 60.0)] {
+        let times: Vec<i64> = (0..=last).map(second).collect();
+        assert_eq!(span(&times), expected);
+    }
+    assert_eq!(span(&[second(0) + 1000, second(59)]), 59.0 - 1e-6);
+    assert_eq!(span(&[second(0) + 1000, second(0) + 2000]), 1.0);
+    assert_eq!(span(&[]), 1.0);
+}
+
+#[test]
 fn what_comes_far_more_often_is_no_chance() {
     let of = |count: i64| {
         let mut digest = Digest::new(options(10));

@@ -308,6 +308,31 @@ fn damage_is_an_error_and_nothing_worse() {
         .unwrap();
 }
 
+#[test]
+fn no_damage_of_rows_is_read_over() {
+    let room = tempfile::tempdir().unwrap();
+    let directory = room.path().join("d");
+    let texts: Vec<String> = (0..200)
+        .map(|number| format!("SELECT {}", number * 7919))
+        .collect();
+    let all: Vec<Statement<'_>> = texts.iter().map(|text| one(1, text.as_bytes())).collect();
+    keep(&directory, settings(), &all);
+    let file = &parquet_files(&directory)[0];
+    let bytes = std::fs::read(file).unwrap();
+    let footer = u32::from_le_bytes(bytes[bytes.len() - 8..][..4].try_into().unwrap());
+    let footer = bytes.len() - 8 - footer as usize;
+    for at in (4..footer).step_by((footer / 150).max(1)) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        std::fs::write(file, damaged).unwrap();
+        let mut kept = open(&directory, Credentials::default()).unwrap();
+        let read = kept.read(&mut |_| Ok(()), &Cancel::new());
+        assert!(read.is_err(), "byte {at} of {footer}");
+    }
+    std::fs::write(file, bytes).unwrap();
+    assert_eq!(back(&directory).0.len(), 200);
+}
+
 fn parquet_files(directory: &Path) -> Vec<std::path::PathBuf> {
     let all = std::fs::read_dir(directory).unwrap();
     let mut files: Vec<_> = all.map(|one| one.unwrap().path()).collect();

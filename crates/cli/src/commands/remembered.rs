@@ -28,7 +28,22 @@ pub(super) fn open(place: &str, asking: &Asking<'_>, ui: &Ui) -> Result<Performa
         return Err(Error::usage("--interval is out of range").hint("give from 50ms to 1h"));
     }
     let connect = settings::server_named(place, asking.defaults_file, asking.verb, ui)?;
-    PerformanceSchema::open(&connect, asking.interval, asking.span)
+    let mut is_silent = |waited| ui.warn(&silent(place, waited));
+    PerformanceSchema::open(
+        &connect,
+        asking.interval,
+        asking.span,
+        &mut is_silent,
+        ui.cancel(),
+    )
+}
+
+/// Says that a server has not answered yet.
+pub(super) fn silent(place: &str, waited: Duration) -> String {
+    format!(
+        "{place} has not answered for {}: is it frozen, or busy?",
+        units::span(waited)
+    )
 }
 
 /// Says what the server forgot before it was asked.

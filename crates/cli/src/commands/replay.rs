@@ -40,7 +40,7 @@ pub(super) fn run(args: &args::Replay, ui: &Ui) -> Result<u8> {
         .version()
         .to_owned();
     let (file, plan) = planned(args, choice, input, ui)?;
-    let is_whole = file.unreadable == 0;
+    let is_whole = file.is_whole();
     let run = Run {
         progress: ui.progress(),
         cancel: ui.cancel(),

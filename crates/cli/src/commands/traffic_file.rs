@@ -10,7 +10,7 @@ use evenkeel_op::{Error, Result, units};
 use evenkeel_repository::{Credentials, is_begun_by_age};
 use evenkeel_traffic::capture::Options;
 use evenkeel_traffic::kept::{FilePart, KeptCapture, Missing, is_begun_by_parquet};
-use evenkeel_traffic::source::{Input, InputKind, Opened, Unread};
+use evenkeel_traffic::source::{Input, InputKind, Opened, Unread, Untimed};
 use evenkeel_traffic::{Coverage, Source, SourceKind, Statement};
 use jiff::tz::TimeZone;
 use std::io::Read;
@@ -137,9 +137,16 @@ impl TrafficFile {
                 let count = missing.len() as u64;
                 (missing.join("; "), count)
             }
-            log => (entries(&coverage, log.unread()), coverage.undecodable),
+            log => (
+                unread_of(&coverage, log).join("; "),
+                coverage.undecodable + u64::from(log.log_damage().is_some()),
+            ),
         };
-        if unreadable > 0 {
+        let untimed = self.opened.untimed();
+        if untimed.own_clocks > 0 {
+            ui.note(&format!("{}: {}", self.name, own_clocks(&untimed)));
+        }
+        if unreadable > 0 || untimed.unreadable > 0 {
             ui.warn(&format!("{}: {missing}", self.name));
         }
         if matches!(self.opened, Opened::Packets(_))
@@ -156,6 +163,8 @@ impl TrafficFile {
             source: self.kind,
             entries: coverage.statements,
             unreadable,
+            untimed: untimed.unreadable,
+            own_clocks: untimed.own_clocks,
         })
     }
 }
@@ -199,8 +208,42 @@ fn not_kept(coverage: &Coverage, kept: &KeptCapture) -> Vec<String> {
     all
 }
 
+/// Says what could not be read of a log.
+pub(super) fn unread_of(coverage: &Coverage, log: &Opened) -> Vec<String> {
+    let unread = (coverage.undecodable > 0).then(|| entries(coverage, log.unread()));
+    let untimed = log.untimed();
+    let times = (untimed.unreadable > 0).then(|| {
+        let (noun, they) = match untimed.unreadable {
+            1 => ("entry has a time", "it counts"),
+            _ => ("entries have times", "they count"),
+        };
+        format!(
+            "{} {noun} that cannot be read, first in line {}; {they} at the time of the entry before",
+            untimed.unreadable,
+            untimed.first_line.unwrap_or(0)
+        )
+    });
+    let damage = log.log_damage().map(|error| {
+        let why = error.chain();
+        format!("the rest could not be read and is not counted: {why}")
+    });
+    unread.into_iter().chain(times).chain(damage).collect()
+}
+
+/// Says how many entries have a clock of their own.
+pub(super) fn own_clocks(untimed: &Untimed) -> String {
+    let (noun, they) = match untimed.own_clocks {
+        1 => ("entry has the time of a session", "it counts"),
+        _ => ("entries have the times of sessions", "they count"),
+    };
+    format!(
+        "{} {noun} that set its clock (SET timestamp); {they} at the time of the entry before",
+        untimed.own_clocks
+    )
+}
+
 /// Says which entries of a log could not be read.
-pub(super) fn entries(coverage: &Coverage, unread: &[Unread]) -> String {
+fn entries(coverage: &Coverage, unread: &[Unread]) -> String {
     let places = unread
         .iter()
         .map(|one| format!("line {}: {}", one.line, one.why));

@@ -82,6 +82,7 @@ pub fn usage(mut error: clap::Error, words: &[OsString]) -> ExitCode {
         .collect();
     wrong_use::hide_password(&mut error, words);
     tips.extend(wrong_use::tips(&error));
+    tips.extend(wrong_use::begins_with_a_dash(&error, words));
     let wanted_json = words
         .iter()
         .take_while(|word| *word != "--")

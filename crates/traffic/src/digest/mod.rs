@@ -29,6 +29,8 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+const SECOND: i64 = 1_000_000_000;
+
 /// How statements should be summed up.
 #[derive(Debug)]
 pub struct Options {
@@ -216,10 +218,13 @@ impl Digest {
 }
 
 impl Summary {
-    /// Returns for how long statements came, in seconds: from the first to the last, at least a second.
+    /// Returns for how long statements came, in seconds: from the first to the last, at least a second. Of times in whole
+    /// seconds, the last second counts as well: what is cut off of the last time is up to that.
     #[must_use]
     pub fn seconds(&self) -> f64 {
-        let span = self.total.last_ns.saturating_sub(self.total.first_ns);
-        (span as f64 / 1e9).max(1.0)
+        let (first, last) = (self.total.first_ns, self.total.last_ns);
+        let is_in_seconds = first <= last && [first, last].iter().all(|at| at % SECOND == 0);
+        let cut_off = if is_in_seconds { 1.0 } else { 0.0 };
+        (last.saturating_sub(first) as f64 / 1e9 + cut_off).max(1.0)
     }
 }

@@ -8,6 +8,26 @@ const OURS: &str = "evenkeel.";
 /// How the format is called; what is added to it later keeps the name.
 const FORMAT: &str = "statements/1";
 
+/// What the pair with the sums of the row groups is called.
+const SUMS: &str = "sums";
+
+/// Returns what bytes sum up to, as it stands in a file.
+pub(super) fn sum_of(hasher: &blake3::Hasher) -> String {
+    hasher.finalize().to_hex()[..32].to_owned()
+}
+
+/// Returns the pair with the sums of all row groups.
+pub(super) fn sums_pair(sums: &[String]) -> KeyValue {
+    KeyValue::new(format!("{OURS}{SUMS}"), sums.join(" "))
+}
+
+/// Returns the sums of all row groups; `None` in files of versions that wrote none.
+pub(super) fn sums(pairs: &[KeyValue]) -> Option<Vec<String>> {
+    let is_it = |pair: &&KeyValue| pair.key.strip_prefix(OURS) == Some(SUMS);
+    let sums = pairs.iter().find(is_it)?.value.as_deref()?;
+    Some(sums.split_whitespace().map(str::to_owned).collect())
+}
+
 /// What a file says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileFacts {

@@ -2,7 +2,7 @@
 
 use super::bounds::{GroupSize, NOT_READ, TOO_LARGE, is_footer_sound};
 use super::columns::{COLUMNS, Cell, Column, ColumnKind, statement};
-use super::facts::FileFacts;
+use super::facts::{FileFacts, sum_of, sums};
 use super::fault;
 use crate::Statement;
 use bytes::{Buf, Bytes, buf::Reader};
@@ -23,6 +23,8 @@ use std::sync::Arc;
 const MAGIC: &[u8] = b"PAR1";
 /// A row group that takes more is none of ours.
 const GROUP_BYTES_MAX: u64 = 512 << 20;
+const NOT_AS_WRITTEN: &str =
+    "its bytes are not as they were written: the checksum of a row group differs";
 /// Rows that are in memory at a time.
 const BATCH: usize = 1024;
 /// What a footer may take: that of 8 MiB of statements takes six thousand bytes.
@@ -42,6 +44,8 @@ pub(super) struct KeptFile {
     /// Where each of our columns is in the file.
     places: Vec<Option<usize>>,
     pub(super) facts: FileFacts,
+    /// What the bytes of each row group sum up to, where the file says so.
+    sums: Option<Vec<String>>,
 }
 
 /// Part of a file, in memory.
@@ -145,6 +149,7 @@ impl KeptFile {
             bytes,
             places,
             facts,
+            sums: pairs.and_then(sums),
             metadata,
         })
     }
@@ -158,8 +163,8 @@ impl KeptFile {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<()> {
         let failed = |error| fault(format!("failed to read {}", self.name), error);
-        for group in self.metadata.row_groups() {
-            let mut columns = self.columns(group).map_err(failed)?;
+        for (number, group) in self.metadata.row_groups().iter().enumerate() {
+            let mut columns = self.columns(number, group).map_err(failed)?;
             let mut left = usize::try_from(group.num_rows()).unwrap_or(0);
             while left > 0 && !is_cancelled() {
                 let count = left.min(BATCH);
@@ -198,7 +203,11 @@ impl KeptFile {
     }
 
     /// Opens the columns of a row group.
-    fn columns(&self, group: &RowGroupMetaData) -> ParquetResult<Vec<Option<Batch>>> {
+    fn columns(
+        &self,
+        number: usize,
+        group: &RowGroupMetaData,
+    ) -> ParquetResult<Vec<Option<Batch>>> {
         let damaged = |what: &str| ParquetError::General(what.to_owned());
         let ranges = group.columns().iter().map(|column| {
             let begin = column
@@ -219,6 +228,13 @@ impl KeptFile {
             begin,
             bytes: read(&*self.bytes, begin, (end - begin) as usize)?,
         });
+        if let Some(sums) = &self.sums {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&window.bytes);
+            if sums.get(number) != Some(&sum_of(&hasher)) {
+                return Err(damaged(NOT_AS_WRITTEN));
+            }
+        }
         let mut size = GroupSize::default();
         for (begin, end) in self.places.iter().flatten().map(|place| ranges[*place]) {
             let pages = window.get_bytes(begin, (end - begin) as usize)?;

@@ -2,7 +2,7 @@
 //! it is complete.
 
 use super::columns::{Beside, message, row};
-use super::facts::{CaptureEnd, FileFacts};
+use super::facts::{CaptureEnd, FileFacts, sum_of, sums_pair};
 use super::rows::Rows;
 use super::{ENCRYPTED_ENDING, ENDING, MARK, MARK_TEXT, fault, redact};
 use crate::digest::fingerprint::{Fingerprint, Mode, Rules, Shapes};
@@ -12,6 +12,7 @@ use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::store::{Existing, Lock, LockMode, NewObject, Store, UNFINISHED};
 use evenkeel_repository::{Recipient, encrypted};
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
@@ -60,12 +61,13 @@ pub struct Written {
     pub statements: u64,
 }
 
-/// The bytes of a file on their way.
-struct Sink(Box<dyn NewObject>);
+/// The bytes of a file on their way, and what they sum up to since they were asked for it.
+struct Sink(Box<dyn NewObject>, blake3::Hasher);
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)?;
+        self.1.update(bytes);
         Ok(bytes.len())
     }
 
@@ -80,6 +82,19 @@ struct Unfinished {
     begun: Instant,
     writer: SerializedFileWriter<Sink>,
     statements: u64,
+    /// Of each row group.
+    sums: Vec<String>,
+}
+
+impl Unfinished {
+    /// Returns what was written since this was asked the last time sums up to.
+    fn sum(&mut self) -> ParquetResult<String> {
+        self.writer.flush()?;
+        let hasher = &mut self.writer.inner_mut().1;
+        let sum = sum_of(hasher);
+        hasher.reset();
+        Ok(sum)
+    }
 }
 
 /// A directory that a capture is written to.
@@ -278,15 +293,19 @@ impl CaptureDirectory {
             object = encrypted(object, &self.settings.recipients)?;
         }
         let schema = parse_message_type(&message()).map_err(|error| fault(what.clone(), error))?;
-        let writer =
-            SerializedFileWriter::new(Sink(object), Arc::new(schema), Arc::new(properties()))
-                .map_err(|error| fault(what, error))?;
-        Ok(Unfinished {
+        let sink = Sink(object, blake3::Hasher::new());
+        let writer = SerializedFileWriter::new(sink, Arc::new(schema), Arc::new(properties()))
+            .map_err(|error| fault(what.clone(), error))?;
+        let mut open = Unfinished {
             name,
             begun: Instant::now(),
             writer,
             statements: 0,
-        })
+            sums: Vec::new(),
+        };
+        // What is before the first row group.
+        open.sum().map_err(|error| fault(what, error))?;
+        Ok(open)
     }
 
     fn failure(&self, name: &str) -> String {
@@ -299,7 +318,10 @@ impl CaptureDirectory {
         };
         // A file that could not be written to is gone: nothing partial takes the space of those that are complete.
         let written = self.rows.write(&mut open.writer);
-        written.map_err(|error| fault(self.failure(&open.name), error))?;
+        let has_rows = open.writer.flushed_row_groups().len() > open.sums.len();
+        let sum = written.and_then(|()| open.sum());
+        let sum = sum.map_err(|error| fault(self.failure(&open.name), error))?;
+        open.sums.extend(has_rows.then_some(sum));
         self.open = Some(open);
         Ok(())
     }
@@ -316,7 +338,7 @@ impl CaptureDirectory {
             source: self.settings.source,
             end,
         };
-        for pair in facts.pairs() {
+        for pair in facts.pairs().into_iter().chain([sums_pair(&open.sums)]) {
             open.writer.append_key_value_metadata(pair);
         }
         let what = self.failure(&open.name);

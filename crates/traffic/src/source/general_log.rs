@@ -1,15 +1,17 @@
 //! The general query log of MySQL and MariaDB: what was asked for and when, not how long it took.
 
 use super::lines::{Lines, Text};
-use super::{Input, Unread, command, is_banner, keep, times};
+use super::{Input, Unread, Untimed, command, is_banner, keep, times};
 use crate::{Command, Coverage, Source, Statement};
-use evenkeel_op::{Cancel, Result};
+use evenkeel_op::{Cancel, Error, Result};
 use jiff::tz::TimeZone;
 use std::collections::HashMap;
 
 /// Of so many connections the account is known; beyond them all are forgotten, as those are whose end was not seen.
 const CONNECTIONS_MAX: usize = 65_536;
 const LOOK_EVERY: u64 = 4096;
+/// So many entries wait for the first time.
+const EARLY_MAX: usize = 1000;
 
 /// Whether an entry begins with this line.
 pub(super) fn begins_entry(line: &[u8]) -> bool {
@@ -19,6 +21,8 @@ pub(super) fn begins_entry(line: &[u8]) -> bool {
 /// The beginning of an entry.
 struct Head {
     at_ns: Option<i64>,
+    /// It has a time that cannot be read.
+    is_untimed: bool,
     session: u32,
     command: Command,
     /// Where its argument begins.
@@ -31,8 +35,12 @@ fn head(line: &[u8], zone: &TimeZone) -> Option<Head> {
     let at_ns = match tab {
         0 if line.get(1) == Some(&b'\t') => None,
         0 => return None,
-        _ => Some(times::iso(&line[..tab]).or_else(|| times::short(&line[..tab], zone))?),
+        _ => times::iso(&line[..tab]).or_else(|| times::short(&line[..tab], zone)),
     };
+    let is_untimed = tab > 0 && at_ns.is_none();
+    if is_untimed && !times::is_like_one(&line[..tab]) {
+        return None;
+    }
     let begin = tab + 1 + usize::from(tab == 0);
     let rest = line.get(begin..)?;
     let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
@@ -47,6 +55,7 @@ fn head(line: &[u8], zone: &TimeZone) -> Option<Head> {
     let argument = begin + spaces + digits + 1 + end + 1;
     Some(Head {
         at_ns,
+        is_untimed,
         session: u32::try_from(session).ok()?,
         command,
         argument: argument.min(line.len()),
@@ -65,13 +74,17 @@ pub struct GeneralLog {
     lines: Lines,
     zone: TimeZone,
     accounts: HashMap<u32, Account>,
-    at_ns: i64,
+    at_ns: Option<i64>,
+    untimed: Untimed,
+    /// Entries before the first time: a log that was rotated goes on within a second.
+    early: Vec<(u32, Command, Text, Account)>,
     open: Option<(u32, Command, u64)>,
     text: Text,
     /// Whether the last line of the statement ended before the file did.
     is_ended: bool,
     coverage: Coverage,
     unread: Vec<Unread>,
+    damage: Option<Error>,
 }
 
 impl GeneralLog {
@@ -82,12 +95,33 @@ impl GeneralLog {
             lines: Lines::new(&input.name, input.bytes),
             zone,
             accounts: HashMap::new(),
-            at_ns: 0,
+            at_ns: None,
+            untimed: Untimed::default(),
+            early: Vec::new(),
             open: None,
             text: Text::default(),
             is_ended: false,
             coverage: Coverage::default(),
             unread: Vec::new(),
+            damage: None,
+        }
+    }
+
+    /// Returns why the rest could not be read.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
+    }
+
+    /// Reads a line; false where there is none, or none that can be read.
+    fn next_line(&mut self) -> bool {
+        match self.lines.next() {
+            Ok(is_there) => is_there,
+            Err(error) => {
+                self.lines.is_ended = false;
+                self.damage = Some(error);
+                false
+            }
         }
     }
 
@@ -97,10 +131,22 @@ impl GeneralLog {
         &self.unread
     }
 
+    /// Returns how many entries have a time that cannot be read.
+    #[must_use]
+    pub fn untimed(&self) -> Untimed {
+        self.untimed
+    }
+
     fn line(&mut self, each: &mut dyn FnMut(&Statement<'_>) -> Result<()>) -> Result<()> {
         if let Some(head) = head(&self.lines.text, &self.zone) {
             self.end(each)?;
-            self.at_ns = head.at_ns.unwrap_or(self.at_ns);
+            self.at_ns = head.at_ns.or(self.at_ns);
+            self.hand_out_early(each)?;
+            if head.is_untimed {
+                self.untimed.unreadable += 1;
+                let line = self.lines.number;
+                self.untimed.first_line.get_or_insert(line);
+            }
             self.open = Some((head.session, head.command, self.lines.number));
             self.text.clear();
             let argument = &self.lines.text[head.argument..];
@@ -141,45 +187,25 @@ impl GeneralLog {
             self.text.cut(1);
         }
         let account = self.account(session, command);
-        let name = super::COMMANDS.iter().find(|(_, known)| *known == command);
-        let text = match command {
-            Command::Query | Command::Prepare | Command::Execute => None,
-            Command::Connect | Command::Quit => Some(String::new()),
-            Command::Other(_) => Some(format!(
-                "administrator command: {}",
-                name.map_or("?", |(name, _)| *name)
-            )),
-        };
-        let (sql, sql_bytes) = match &text {
-            Some(text) => (text.as_bytes(), text.len() as u64),
-            None => (&self.text.head[..], self.text.bytes),
-        };
         self.coverage.statements += 1;
-        each(&Statement {
-            at_ns: self.at_ns,
-            connection: u64::from(session),
-            session: Some(session),
-            user: account.user.as_deref(),
-            host: account.host.as_deref(),
-            schema: account.schema.as_deref(),
-            command,
-            sql,
-            sql_bytes,
-            is_unseen: false,
-            first_ns: None,
-            total_ns: None,
-            lock_ns: None,
-            rows_sent: None,
-            rows_examined: None,
-            rows_affected: None,
-            bytes_in: None,
-            bytes_out: None,
-            warnings: None,
-            error: None,
-            checksum: None,
-            statement: None,
-            values: None,
-        })
+        if self.at_ns.is_none() && self.early.len() < EARLY_MAX {
+            let text = std::mem::take(&mut self.text);
+            self.early.push((session, command, text, account));
+            return Ok(());
+        }
+        let at_ns = self.at_ns.unwrap_or(0);
+        hand_out(at_ns, session, command, &self.text, &account, each)
+    }
+
+    /// Hands out what came before the first time, once that is known.
+    fn hand_out_early(&mut self, each: &mut dyn FnMut(&Statement<'_>) -> Result<()>) -> Result<()> {
+        let Some(at_ns) = self.at_ns.filter(|_| !self.early.is_empty()) else {
+            return Ok(());
+        };
+        for (session, command, text, account) in std::mem::take(&mut self.early) {
+            hand_out(at_ns, session, command, &text, &account, each)?;
+        }
+        Ok(())
     }
 
     /// Returns whose session it is, and learns from the command.
@@ -205,6 +231,54 @@ impl GeneralLog {
         }
         self.accounts.get(&session).cloned().unwrap_or_default()
     }
+}
+
+fn hand_out(
+    at_ns: i64,
+    session: u32,
+    command: Command,
+    text: &Text,
+    account: &Account,
+    each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
+) -> Result<()> {
+    let name = super::COMMANDS.iter().find(|(_, known)| *known == command);
+    let instead = match command {
+        Command::Query | Command::Prepare | Command::Execute => None,
+        Command::Connect | Command::Quit => Some(String::new()),
+        Command::Other(_) => Some(format!(
+            "administrator command: {}",
+            name.map_or("?", |(name, _)| *name)
+        )),
+    };
+    let (sql, sql_bytes) = match &instead {
+        Some(text) => (text.as_bytes(), text.len() as u64),
+        None => (&text.head[..], text.bytes),
+    };
+    each(&Statement {
+        at_ns,
+        connection: u64::from(session),
+        session: Some(session),
+        user: account.user.as_deref(),
+        host: account.host.as_deref(),
+        schema: account.schema.as_deref(),
+        command,
+        sql,
+        sql_bytes,
+        is_unseen: false,
+        first_ns: None,
+        total_ns: None,
+        lock_ns: None,
+        rows_sent: None,
+        rows_examined: None,
+        rows_affected: None,
+        bytes_in: None,
+        bytes_out: None,
+        warnings: None,
+        error: None,
+        checksum: None,
+        statement: None,
+        values: None,
+    })
 }
 
 /// Takes `root@localhost on shop using TCP/IP`.
@@ -236,13 +310,20 @@ impl Source for GeneralLog {
         each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
         cancel: &Cancel,
     ) -> Result<Coverage> {
-        while self.lines.next()? {
+        while self.next_line() {
             self.line(each)?;
             if self.lines.number.is_multiple_of(LOOK_EVERY) && cancel.is_cancelled() {
                 return Ok(self.coverage);
             }
         }
         self.end(each)?;
+        if self.at_ns.is_none() && !self.early.is_empty() {
+            // The log has no time.
+            self.untimed.unreadable += self.early.len() as u64;
+            self.untimed.first_line.get_or_insert(1);
+            self.at_ns = Some(0);
+        }
+        self.hand_out_early(each)?;
         Ok(self.coverage)
     }
 }

@@ -125,22 +125,43 @@ impl Input {
 }
 
 /// What was read ahead, then the rest.
-type Again<R> = Chain<Cursor<Vec<u8>>, R>;
+type Again<R> = Chain<Cursor<Vec<u8>>, Resumed<R>>;
+
+/// The rest of what was read ahead, which may begin with a failure.
+struct Resumed<R> {
+    failure: Option<io::Error>,
+    from: R,
+}
+
+impl<R: Read> Read for Resumed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => self.from.read(buffer),
+        }
+    }
+}
 
 /// Reads the first bytes until they are enough, and returns them also as what should be read next.
 fn ahead<R: Read>(
     mut from: R,
     is_enough: impl Fn(&[u8]) -> bool,
 ) -> io::Result<(Again<R>, Vec<u8>)> {
-    let (mut first, mut length) = (vec![0; LOOK], 0);
+    let (mut first, mut length, mut failure) = (vec![0; LOOK], 0, None);
     while length < LOOK && !is_enough(&first[..length]) {
         match from.read(&mut first[length..]) {
             Ok(0) => break,
             Ok(read) => length += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) if length == 0 => return Err(error),
+            // What was read until then is of use.
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
         }
     }
     first.truncate(length);
-    Ok((Cursor::new(first.clone()).chain(from), first))
+    let rest = Resumed { failure, from };
+    Ok((Cursor::new(first.clone()).chain(rest), first))
 }

@@ -1,11 +1,13 @@
 //! Where statements come from: logs, files of packets, and what a server remembers.
 
+mod asked;
 mod follow;
 mod general_log;
 mod input;
 mod lines;
 mod opened;
 mod performance_schema;
+mod session_clocks;
 mod slow_log;
 mod times;
 
@@ -28,6 +30,18 @@ pub struct Unread {
     pub line: u64,
     /// What is wrong there.
     pub why: &'static str,
+}
+
+/// How many entries of a log have a time that is not that of the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Untimed {
+    /// Those that have a time that cannot be read: they count at another time that is known of them, or at that of the
+    /// entry before.
+    pub unreadable: u64,
+    /// The line of the first of these.
+    pub first_line: Option<u64>,
+    /// Those that have the time of a session that set its clock: they count at the time of the entry before.
+    pub own_clocks: u64,
 }
 
 /// Keeps the first places that could not be read.

@@ -1,10 +1,10 @@
 //! A file of statements, whatever kind it is.
 
-use super::{GeneralLog, Input, InputKind, SlowLog, Unread};
+use super::{GeneralLog, Input, InputKind, SlowLog, Unread, Untimed};
 use crate::capture::{self, Capture};
 use crate::kept::KeptCapture;
 use crate::{Coverage, Source, SourceKind, Statement};
-use evenkeel_op::{Cancel, Result};
+use evenkeel_op::{Cancel, Error, Result};
 use jiff::tz::TimeZone;
 use std::io::BufRead;
 
@@ -58,6 +58,26 @@ impl Opened {
             Self::SlowLog(log) => log.unread(),
             Self::GeneralLog(log) => log.unread(),
             Self::Packets(_) | Self::Kept(_) => &[],
+        }
+    }
+
+    /// Returns why the rest of a log could not be read.
+    #[must_use]
+    pub fn log_damage(&self) -> Option<&Error> {
+        match self {
+            Self::SlowLog(log) => log.damage(),
+            Self::GeneralLog(log) => log.damage(),
+            Self::Packets(_) | Self::Kept(_) => None,
+        }
+    }
+
+    /// Returns how many entries of a log have a time that is not that of the server.
+    #[must_use]
+    pub fn untimed(&self) -> Untimed {
+        match self {
+            Self::SlowLog(log) => log.untimed(),
+            Self::GeneralLog(log) => log.untimed(),
+            Self::Packets(_) | Self::Kept(_) => Untimed::default(),
         }
     }
 }

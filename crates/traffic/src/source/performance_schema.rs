@@ -3,18 +3,14 @@
 //! The server keeps the last few: those that are gone before the next look are missed. How many that is, its counters
 //! of statements say.
 
-use crate::{Command, Coverage, Seen, Source, Statement};
+use super::asked::Asked;
+use crate::{Command, Coverage, Seen, Statement};
 use evenkeel_op::{Cancel, Error, Result};
-use evenkeel_server::connect::{Row, RowLimit, Session};
+use evenkeel_server::connect::Row;
 use evenkeel_server::options::ConnectOptions;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// No server remembers as much.
-const MOST: RowLimit = RowLimit {
-    rows: 2_000_000,
-    bytes: 1 << 30,
-};
 const LOOK: Duration = Duration::from_millis(50);
 /// Statements are looked at again for so long after their end: one that ended may be written a moment later.
 const OVERLAP_PS: u64 = 2_000_000_000_000;
@@ -24,7 +20,7 @@ const USUAL_TEXT: usize = 1024;
 /// The performance_schema of a server.
 #[derive(Debug)]
 pub struct PerformanceSchema {
-    session: Session,
+    server: Asked,
     table: &'static str,
     own_thread: u64,
     /// The time of day when the server's timer was 0, in nanoseconds since 1970.
@@ -36,11 +32,12 @@ pub struct PerformanceSchema {
     known: HashSet<(u64, u64)>,
     /// What ended up to here is known, by the server's timer.
     after_ps: u64,
+    damage: Option<Error>,
 }
 
 impl PerformanceSchema {
-    /// Connects, and finds out what the server remembers. Statements are then read for `span`, or until somebody wants an end, and asked for
-    /// each `interval`.
+    /// Connects, and finds out what the server remembers. Statements are then read for `span`, or until somebody wants
+    /// an end, and asked for each `interval`. `is_silent` is called where the server does not answer for some seconds.
     ///
     /// # Errors
     ///
@@ -49,42 +46,57 @@ impl PerformanceSchema {
         options: &ConnectOptions,
         interval: Duration,
         span: Option<Duration>,
+        is_silent: &mut dyn FnMut(Duration),
+        cancel: &Cancel,
     ) -> Result<Self> {
-        let mut session = Session::open(options)?;
-        session.limit_rows(MOST);
-        let table = table(&mut session)?;
+        let mut is_silent = |waited| {
+            is_silent(waited);
+            Ok(())
+        };
+        let mut server = Asked::open(options, &mut is_silent, cancel)?;
+        let mut ask = |sql: &str| server.rows(sql, &mut is_silent, cancel);
+        let table = table(&mut ask)?;
         let own_thread = number(
-            &mut session,
+            &mut ask,
             "SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
         )?;
-        let clock = session.one(&format!(
+        let clock = ask(&format!(
             "SELECT TIMER_START, UNIX_TIMESTAMP(SYSDATE(6)) FROM performance_schema.events_statements_current \
              WHERE THREAD_ID = {own_thread} ORDER BY EVENT_ID LIMIT 1"
         ))?;
-        let timer_zero_ns = clock.as_ref().and_then(timer_zero).ok_or_else(|| {
+        let timer_zero_ns = clock.first().and_then(timer_zero).ok_or_else(|| {
             Error::refused("the server's performance_schema does not know this session's statement")
                 .hint("it is one that performance_schema.setup_actors leaves out: use another account")
         })?;
-        let text = session.variable("performance_schema_max_sql_text_length")?;
+        let text = ask(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name = 'performance_schema_max_sql_text_length'",
+        )?;
         Ok(Self {
-            session,
+            server,
             table,
             own_thread,
             timer_zero_ns,
-            text_bytes: text
-                .and_then(|text| text.parse().ok())
+            text_bytes: { text.first() }
+                .and_then(|row| row.at(1)?.parse().ok())
                 .unwrap_or(USUAL_TEXT),
             interval,
             span,
             known: HashSet::new(),
             after_ps: 0,
+            damage: None,
         })
     }
 
     /// Returns where the server is.
     #[must_use]
     pub fn place(&self) -> &str {
-        self.session.place()
+        self.server.place()
+    }
+
+    /// Returns why the server could not be asked to the end.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
     }
 
     /// Asks for what has ended since the last look; returns how many statements that were, those inside of others
@@ -92,9 +104,10 @@ impl PerformanceSchema {
     fn look(
         &mut self,
         coverage: &mut Coverage,
-        each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
+        each: &mut dyn FnMut(Seen<'_>) -> Result<()>,
+        cancel: &Cancel,
     ) -> Result<u64> {
-        let rows = self.session.rows(&format!(
+        let sql = format!(
             "SELECT e.THREAD_ID, e.EVENT_ID, e.EVENT_NAME, e.TIMER_START, e.TIMER_END, e.TIMER_WAIT, e.LOCK_TIME, \
              e.SQL_TEXT, e.CURRENT_SCHEMA, e.MYSQL_ERRNO, e.ROWS_AFFECTED, e.ROWS_SENT, e.ROWS_EXAMINED, \
              e.WARNINGS, e.NESTING_EVENT_TYPE, t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST \
@@ -103,7 +116,9 @@ impl PerformanceSchema {
             self.table,
             self.own_thread,
             self.after_ps.saturating_sub(OVERLAP_PS)
-        ))?;
+        );
+        let is_silent = &mut |waited| each(Seen::Silent(waited));
+        let rows = self.server.rows(&sql, is_silent, cancel)?;
         let mut known = HashSet::with_capacity(rows.len());
         let mut new = 0;
         for row in &rows {
@@ -123,7 +138,7 @@ impl PerformanceSchema {
             let is_inner = row.get("NESTING_EVENT_TYPE") == Some("STATEMENT");
             if !is_inner {
                 coverage.statements += 1;
-                each(&self.statement(row, thread))?;
+                each(Seen::Statement(&self.statement(row, thread)))?;
             }
         }
         self.known = known;
@@ -178,10 +193,11 @@ impl PerformanceSchema {
     }
 
     /// Hands out statements as the server is asked for them, until the time is up, `cancel` is set or `each` fails.
+    /// Where the server can no longer be asked, that is the end as well, and the damage says why.
     ///
     /// # Errors
     ///
-    /// When the server cannot be asked, and what `each` fails with.
+    /// When the server cannot be asked at all, and what `each` fails with.
     pub fn watch(
         &mut self,
         each: &mut dyn FnMut(Seen<'_>) -> Result<()>,
@@ -189,8 +205,30 @@ impl PerformanceSchema {
     ) -> Result<Coverage> {
         let mut coverage = Coverage::default();
         // What ended before is not asked for.
-        self.look(&mut Coverage::default(), &mut |_| Ok(()))?;
-        let before = self.ended()?;
+        let mut nothing = |seen: Seen<'_>| match seen {
+            Seen::Statement(_) => Ok(()),
+            seen => each(seen),
+        };
+        self.look(&mut Coverage::default(), &mut nothing, cancel)?;
+        let before = self.ended(each, cancel)?;
+        let mut is_refused = false;
+        let mut each = |seen: Seen<'_>| each(seen).inspect_err(|_| is_refused = true);
+        match self.watch_from(before, &mut coverage, &mut each, cancel) {
+            Err(error) if is_refused => return Err(error),
+            Err(error) => self.damage = Some(error),
+            Ok(()) => {}
+        }
+        Ok(coverage)
+    }
+
+    /// Hands out what ends from now on; so many statements have ended `before`.
+    fn watch_from(
+        &mut self,
+        before: u64,
+        coverage: &mut Coverage,
+        each: &mut dyn FnMut(Seen<'_>) -> Result<()>,
+        cancel: &Cancel,
+    ) -> Result<()> {
         let until = self.span.map(|span| Instant::now() + span);
         let is_over =
             || cancel.is_cancelled() || until.is_some_and(|until| Instant::now() >= until);
@@ -203,29 +241,33 @@ impl PerformanceSchema {
             {
                 std::thread::sleep(left.min(LOOK));
             }
-            seen += self.look(&mut coverage, &mut |statement| {
-                each(Seen::Statement(statement))
-            })?;
+            seen += self.look(coverage, each, cancel)?;
             each(Seen::Pause)?;
         }
-        let after = self.ended()?;
-        seen += self.look(&mut coverage, &mut |statement| {
-            each(Seen::Statement(statement))
-        })?;
+        let after = self.ended(each, cancel)?;
+        seen += self.look(coverage, each, cancel)?;
         coverage.unseen = after.saturating_sub(before).saturating_sub(seen);
-        Ok(coverage)
+        Ok(())
     }
 
     /// Returns how many statements others have ended since the server counts.
-    fn ended(&mut self) -> Result<u64> {
+    fn ended(
+        &mut self,
+        each: &mut dyn FnMut(Seen<'_>) -> Result<()>,
+        cancel: &Cancel,
+    ) -> Result<u64> {
+        let own_thread = self.own_thread;
+        let mut ask = |sql: &str| {
+            let is_silent = &mut |waited| each(Seen::Silent(waited));
+            self.server.rows(sql, is_silent, cancel)
+        };
         let all = "SELECT SUM(COUNT_STAR) FROM performance_schema.events_statements_summary_global_by_event_name";
-        let all = number(&mut self.session, all)?;
+        let all = number(&mut ask, all)?;
         let own = number(
-            &mut self.session,
+            &mut ask,
             &format!(
                 "SELECT SUM(COUNT_STAR) FROM performance_schema.events_statements_summary_by_thread_by_event_name \
-                 WHERE THREAD_ID = {}",
-                self.own_thread
+                 WHERE THREAD_ID = {own_thread}"
             ),
         )?;
         // The first of the two had not ended for the one, and has for the other.
@@ -233,27 +275,16 @@ impl PerformanceSchema {
     }
 }
 
-impl Source for PerformanceSchema {
-    fn read(
-        &mut self,
-        each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
-        cancel: &Cancel,
-    ) -> Result<Coverage> {
-        let mut each = |seen: Seen<'_>| match seen {
-            Seen::Statement(statement) => each(statement),
-            Seen::Pause => Ok(()),
-        };
-        self.watch(&mut each, cancel)
-    }
-}
+/// Asks the server.
+type Ask<'a> = dyn FnMut(&str) -> Result<Vec<Row>> + 'a;
 
 fn figure(row: &Row, name: &str) -> Option<u64> {
     row.get(name)?.parse().ok()
 }
 
-fn number(session: &mut Session, sql: &str) -> Result<u64> {
-    let value = session.value(sql)?;
-    let value = value.and_then(|value| value.parse().ok());
+fn number(ask: &mut Ask<'_>, sql: &str) -> Result<u64> {
+    let rows = ask(sql)?;
+    let value = rows.first().and_then(|row| row.at(0)?.parse().ok());
     value.ok_or_else(|| {
         Error::refused("the server's performance_schema does not know this session")
             .hint("see performance_schema.setup_actors: it leaves sessions out")
@@ -269,15 +300,14 @@ fn timer_zero(row: &Row) -> Option<i64> {
 }
 
 /// Returns the table with the most history that the server keeps.
-fn table(session: &mut Session) -> Result<&'static str> {
-    let is_on = session.value("SELECT @@GLOBAL.performance_schema")?;
-    if is_on.as_deref() != Some("1") {
+fn table(ask: &mut Ask<'_>) -> Result<&'static str> {
+    let is_on = ask("SELECT @@GLOBAL.performance_schema")?;
+    if is_on.first().and_then(|row| row.at(0)) != Some("1") {
         return Err(Error::refused("the server's performance_schema is off")
             .hint("switch it on: performance_schema = ON in the server's option file, below [mysqld], and a restart; MariaDB has it off unless told otherwise")
             .hint("without a restart: evenkeel capture --interface any, or its slow query log with long_query_time = 0"));
     }
-    let enabled = session
-        .rows("SELECT NAME FROM performance_schema.setup_consumers WHERE ENABLED = 'YES'")?;
+    let enabled = ask("SELECT NAME FROM performance_schema.setup_consumers WHERE ENABLED = 'YES'")?;
     let is_enabled = |name: &str| enabled.iter().any(|row| row.at(0) == Some(name));
     let basics = [
         "global_instrumentation",

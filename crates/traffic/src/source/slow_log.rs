@@ -1,16 +1,20 @@
 //! The slow query log of MySQL and MariaDB.
 //!
 //! An entry is lines that begin with `#`, then `use …;` and `SET …timestamp=…;`, then the statement, ended by `;`.
-//! MySQL says when each ended. MariaDB says when it began, in whole seconds, and by the session's own clock.
+//! MySQL says when each ended. MariaDB says when it began, in whole seconds, and by the session's own clock, also in
+//! `# Time:`, which it writes only where it differs from that of the entry before.
 
 use super::lines::{Lines, Text};
-use super::{Input, Unread, command, is_banner, keep, opens_log, times};
+use super::session_clocks::{Claim, SessionClocks, Timed};
+use super::{Input, Unread, Untimed, command, is_banner, keep, opens_log, times};
 use crate::{Command, Coverage, Source, Statement};
-use evenkeel_op::{Cancel, Result};
+use evenkeel_op::{Cancel, Error, Result};
 use jiff::tz::TimeZone;
 
 const TIME: &[u8] = b"# Time: ";
 const WHO: &[u8] = b"# User@Host: ";
+/// Who runs what a replica applies on MariaDB: by the clock of the source, when that ran it.
+const APPLIER: &str = "SQL_SLAVE";
 const ADMINISTRATOR: &[u8] = b"# administrator command: ";
 /// How many lines are read between two looks at whether to stop.
 const LOOK_EVERY: u64 = 4096;
@@ -37,11 +41,14 @@ pub struct SlowLog {
     place: EntryPart,
     /// What may be a line of a statement, or begin the next entry.
     held: Option<Vec<u8>>,
+    clocks: SessionClocks<Entry>,
+    untimed: Untimed,
     /// When the last entry was, for those that say nothing.
     time_ns: Option<i64>,
     schema: Option<String>,
     coverage: Coverage,
     unread: Vec<Unread>,
+    damage: Option<Error>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,6 +62,8 @@ enum EntryPart {
 #[derive(Default)]
 struct Entry {
     line: u64,
+    /// The line with a time that cannot be read.
+    untimed: Option<u64>,
     has_who: bool,
     /// Whether its time was set: the statement follows, whatever it looks like.
     is_set: bool,
@@ -63,6 +72,7 @@ struct Entry {
     /// When it began, where the log says that.
     began_ns: Option<i64>,
     session: Option<u32>,
+    schema: Option<String>,
     user: Option<String>,
     host: Option<String>,
     total_ns: Option<u64>,
@@ -86,10 +96,31 @@ impl SlowLog {
             entry: Entry::default(),
             place: EntryPart::Between,
             held: None,
+            clocks: SessionClocks::default(),
+            untimed: Untimed::default(),
             time_ns: None,
             schema: None,
             coverage: Coverage::default(),
             unread: Vec::new(),
+            damage: None,
+        }
+    }
+
+    /// Returns why the rest could not be read.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
+    }
+
+    /// Reads a line; false where there is none, or none that can be read.
+    fn next_line(&mut self) -> bool {
+        match self.lines.next() {
+            Ok(is_there) => is_there,
+            Err(error) => {
+                self.lines.is_ended = false;
+                self.damage = Some(error);
+                false
+            }
         }
     }
 
@@ -99,17 +130,24 @@ impl SlowLog {
         &self.unread
     }
 
+    /// Returns how many entries have a time that cannot be read, or is not the server's.
+    #[must_use]
+    pub fn untimed(&self) -> Untimed {
+        self.untimed
+    }
+
     fn line(&mut self, each: &mut dyn FnMut(&Statement<'_>) -> Result<()>) -> Result<()> {
         let is_header = begins_entry(self.lines.trimmed());
         if let Some(time) = self.held.take() {
             // A time in a statement that continues: an entry begins there if the next line says who.
             if is_header {
                 self.end(each)?;
-                self.header(&time);
+                self.header(&time, self.lines.number - 1);
             } else {
                 let bytes = time.len() as u64;
                 self.entry.text.add(b"\n", 1);
                 self.entry.text.add(&time, bytes);
+                self.place = EntryPart::Text(time.ends_with(b";"));
             }
         }
         match self.place {
@@ -125,11 +163,19 @@ impl SlowLog {
                 self.entry.line = self.lines.number;
                 return Ok(());
             }
+            // A time that cannot be read, if the next line says who.
+            EntryPart::Text(true) if self.lines.trimmed().starts_with(TIME) => {
+                self.held = Some(self.lines.trimmed().to_vec());
+                return Ok(());
+            }
             // The one before has no statement.
             EntryPart::Header if is_header && self.entry.has_who => self.end(each)?,
             _ => {}
         }
         let is_between = self.place == EntryPart::Between;
+        if opens_log(self.lines.trimmed()) {
+            self.clocks.restart();
+        }
         if opens_log(self.lines.trimmed()) || is_between && is_banner(self.lines.trimmed()) {
             return self.end(each);
         }
@@ -138,7 +184,9 @@ impl SlowLog {
         match self.place {
             EntryPart::Text(_) => self.text(),
             EntryPart::Header if self.entry.is_set => self.text(),
-            EntryPart::Between | EntryPart::Header if is_fact => self.header(&line),
+            EntryPart::Between | EntryPart::Header if is_fact => {
+                self.header(&line, self.lines.number);
+            }
             EntryPart::Between if line.is_empty() => {}
             EntryPart::Between => self.skip("a line that belongs to no entry"),
             EntryPart::Header => {
@@ -172,9 +220,8 @@ impl SlowLog {
     }
 
     /// Takes a line that begins with `#`.
-    fn header(&mut self, line: &[u8]) {
+    fn header(&mut self, line: &[u8], number: u64) {
         if self.place == EntryPart::Between {
-            let number = self.lines.number;
             self.entry = Entry {
                 line: number,
                 text: std::mem::take(&mut self.entry.text),
@@ -186,10 +233,12 @@ impl SlowLog {
         if let Some(time) = line.strip_prefix(TIME) {
             let time = time.trim_ascii();
             self.entry.ended_ns = times::iso(time);
-            self.time_ns = self
-                .entry
-                .ended_ns
-                .or_else(|| times::short(time, &self.zone));
+            let read = self.entry.ended_ns;
+            let read = read.or_else(|| times::short(time, &self.zone));
+            match read {
+                Some(_) => self.time_ns = read,
+                None => self.entry.untimed = Some(number),
+            }
         } else if let Some(who) = line.strip_prefix(WHO) {
             self.entry.who(who);
         } else {
@@ -218,13 +267,17 @@ impl SlowLog {
         let time = last
             .next()
             .and_then(|last| last.strip_prefix(b"timestamp="));
-        let Some(time) = time.and_then(times::seconds) else {
+        let Some(time) = time.filter(|time| time.first().is_some_and(u8::is_ascii_digit)) else {
             return false;
+        };
+        self.entry.is_set = true;
+        let Some(time) = times::seconds(time) else {
+            self.entry.untimed = Some(self.lines.number);
+            return true;
         };
         if self.entry.began_ns.is_none() {
             self.entry.began_ns = Some(time);
         }
-        self.entry.is_set = true;
         true
     }
 
@@ -244,44 +297,57 @@ impl SlowLog {
                 return Ok(());
             }
         }
-        let entry = &mut self.entry;
-        entry.text.cut(1);
-        let sql = &entry.text.head[..];
-        // Anybody may begin a statement with these words: only the name of a command makes it one.
-        let administrator = sql.strip_prefix(ADMINISTRATOR).and_then(command);
-        let (command, sql) = match administrator {
-            Some(command) => (command, &sql[2..]),
-            None => (Command::Query, sql),
-        };
-        let total = i64::try_from(entry.total_ns.unwrap_or(0)).unwrap_or(i64::MAX);
-        let began = entry.ended_ns.map(|ended| ended.saturating_sub(total));
-        let cut = entry.text.bytes - entry.text.head.len() as u64;
+        self.entry.text.cut(1);
         self.coverage.statements += 1;
-        each(&Statement {
-            at_ns: began.or(entry.began_ns).or(self.time_ns).unwrap_or(0),
-            connection: u64::from(entry.session.unwrap_or(0)),
+        if let Some(line) = self.entry.untimed {
+            self.untimed.unreadable += 1;
+            self.untimed.first_line.get_or_insert(line);
+        }
+        let claim = self.claim();
+        // Of the server's own times, it does not matter what sessions do to theirs.
+        let is_own = !claim.is_servers && {
+            let (command, sql) = self.entry.asked();
+            let is_quit = command == Command::Quit;
+            self.clocks.learn(self.entry.session, sql, is_quit)
+        };
+        if let Some((at_ns, is_doubted)) = self.clocks.at_once(&claim, is_own) {
+            self.untimed.own_clocks += u64::from(is_doubted && claim.began_ns.is_some());
+            return self.entry.hand_out(at_ns, self.schema.as_deref(), each);
+        }
+        let mut entry = std::mem::take(&mut self.entry);
+        entry.schema.clone_from(&self.schema);
+        let bytes = entry.text.head.len();
+        let settled = self.clocks.wait((entry, bytes), claim, is_own);
+        self.settle(settled, each)
+    }
+
+    fn settle(
+        &mut self,
+        settled: Vec<Timed<Entry>>,
+        each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for (entry, at_ns, is_doubted) in settled {
+            let is_read = entry.began_ns.or(entry.ended_ns).is_some();
+            self.untimed.own_clocks += u64::from(is_doubted && is_read);
+            entry.hand_out(at_ns, entry.schema.as_deref(), each)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what the entry says of its time.
+    fn claim(&self) -> Claim {
+        let entry = &self.entry;
+        let total_ns = i64::try_from(entry.total_ns.unwrap_or(0)).unwrap_or(i64::MAX);
+        let began = entry.ended_ns.map(|ended| ended.saturating_sub(total_ns));
+        // Without a time of its own, an entry was written in the same second as the one before.
+        let before = self.time_ns.filter(|_| entry.untimed.is_none());
+        Claim {
+            began_ns: began.or(entry.began_ns).or(before),
+            total_ns,
             session: entry.session,
-            user: entry.user.as_deref(),
-            host: entry.host.as_deref(),
-            schema: self.schema.as_deref(),
-            command,
-            sql,
-            sql_bytes: sql.len() as u64 + cut,
-            is_unseen: false,
-            first_ns: None,
-            total_ns: entry.total_ns,
-            lock_ns: entry.lock_ns,
-            rows_sent: entry.rows_sent,
-            rows_examined: entry.rows_examined,
-            rows_affected: entry.rows_affected,
-            bytes_in: entry.bytes_in,
-            bytes_out: entry.bytes_out,
-            warnings: None,
-            error: entry.error,
-            checksum: None,
-            statement: None,
-            values: None,
-        })
+            is_servers: began.is_some(),
+            is_applied: entry.user.as_deref() == Some(APPLIER),
+        }
     }
 }
 
@@ -291,21 +357,74 @@ impl Source for SlowLog {
         each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
         cancel: &Cancel,
     ) -> Result<Coverage> {
-        while self.lines.next()? {
+        while self.next_line() {
             self.line(each)?;
             if self.lines.number.is_multiple_of(LOOK_EVERY) && cancel.is_cancelled() {
-                return Ok(self.coverage);
+                break;
             }
+        }
+        if cancel.is_cancelled() {
+            let rest = self.clocks.end();
+            self.settle(rest, each)?;
+            return Ok(self.coverage);
         }
         if self.held.take().is_some() {
             self.place = EntryPart::Text(false);
         }
         self.end(each)?;
+        let rest = self.clocks.end();
+        self.settle(rest, each)?;
         Ok(self.coverage)
     }
 }
 
 impl Entry {
+    /// Returns what was asked for, and its text.
+    fn asked(&self) -> (Command, &[u8]) {
+        let sql = &self.text.head[..];
+        // Anybody may begin a statement with these words: only the name of a command makes it one.
+        let administrator = sql.strip_prefix(ADMINISTRATOR).and_then(command);
+        match administrator {
+            Some(command) => (command, &sql[2..]),
+            None => (Command::Query, sql),
+        }
+    }
+
+    fn hand_out(
+        &self,
+        at_ns: i64,
+        schema: Option<&str>,
+        each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (command, sql) = self.asked();
+        let cut = self.text.bytes - self.text.head.len() as u64;
+        each(&Statement {
+            at_ns,
+            connection: u64::from(self.session.unwrap_or(0)),
+            session: self.session,
+            user: self.user.as_deref(),
+            host: self.host.as_deref(),
+            schema,
+            command,
+            sql,
+            sql_bytes: sql.len() as u64 + cut,
+            is_unseen: false,
+            first_ns: None,
+            total_ns: self.total_ns,
+            lock_ns: self.lock_ns,
+            rows_sent: self.rows_sent,
+            rows_examined: self.rows_examined,
+            rows_affected: self.rows_affected,
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+            warnings: None,
+            error: self.error,
+            checksum: None,
+            statement: None,
+            values: None,
+        })
+    }
+
     /// Takes `root[root] @ localhost []  Id:     3`.
     fn who(&mut self, line: &[u8]) {
         let Some(at) = memchr::memmem::find(line, b"] @ ") else {

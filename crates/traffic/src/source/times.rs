@@ -28,6 +28,12 @@ pub(super) fn short(text: &[u8], zone: &TimeZone) -> Option<i64> {
     i64::try_from(time.as_nanosecond()).ok()
 }
 
+/// Whether a text is made of what times are made of, though it may be none.
+pub(super) fn is_like_one(text: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_digit() || b"-:.+TZ ".contains(byte);
+    text.len() >= "261128  8:17:13".len() && text.iter().all(is_part)
+}
+
 /// Reads digits, and nothing else.
 pub(super) fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 19 {

@@ -154,6 +154,8 @@ impl Shown {
             }
             Seen::Statement(statement) => self.take(statement),
             Seen::Pause => self.pause(),
+            // Whoever asks says so.
+            Seen::Silent(_) => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Shown, tap, uprobes};
 use crate::args::{self, CaptureFormat};
 use crate::commands::piped;
 use crate::commands::remembered::{self, Asking};
-use crate::commands::traffic_file::entries;
+use crate::commands::traffic_file::unread_of;
 use crate::show::Ui;
 use crate::show::answers::{SeenBy, not_seen, refused};
 use evenkeel_op::{Error, Result, units};
@@ -13,7 +13,7 @@ use evenkeel_traffic::capture::tap::Tap;
 use evenkeel_traffic::capture::uprobes::Uprobes;
 use evenkeel_traffic::capture::{Capture, Options};
 use evenkeel_traffic::source::{Following, Idle, Input, InputKind, Opened, PerformanceSchema};
-use evenkeel_traffic::{Coverage, Seen, Source, SourceKind};
+use evenkeel_traffic::{Coverage, Seen, Source, SourceKind, Statement};
 use jiff::tz::TimeZone;
 use std::io::Read;
 use std::path::Path;
@@ -119,13 +119,28 @@ impl Origin {
                 &mut |statement| take(Seen::Statement(statement)),
                 ui.cancel(),
             ),
-            Self::Log(log, _) => log.read(
-                &mut |statement| take(Seen::Statement(statement)),
-                ui.cancel(),
-            ),
+            Self::Log(log, _) => {
+                let mut each = |statement: &Statement<'_>| take(Seen::Statement(statement));
+                let coverage = log.read(&mut each, ui.cancel())?;
+                log.log_damage()
+                    .map_or(Ok(coverage), |error| Err(again(error)))
+            }
             Self::Interface(live) => live.watch(&mut take, ui.cancel()),
             Self::Process(server) => server.watch(&mut take, ui.cancel()),
-            Self::Memory(server) => server.watch(&mut take, ui.cancel()),
+            Self::Memory(server) => {
+                let place = server.place().to_owned();
+                let mut take = |seen: Seen<'_>| match seen {
+                    Seen::Silent(waited) => {
+                        ui.warn(&remembered::silent(&place, waited));
+                        Ok(())
+                    }
+                    seen => take(seen),
+                };
+                let coverage = server.watch(&mut take, ui.cancel())?;
+                server
+                    .damage()
+                    .map_or(Ok(coverage), |error| Err(again(error)))
+            }
             Self::Tap(tap) => tap::read(tap, shared, ui),
         }
     }
@@ -157,7 +172,7 @@ impl Origin {
     pub(super) fn missing(&self, coverage: &Coverage) -> Vec<String> {
         match self {
             Self::Log(log, _) => {
-                let unread = (coverage.undecodable > 0).then(|| entries(coverage, log.unread()));
+                let unread = unread_of(coverage, log);
                 unread.into_iter().chain(self.loss()).collect()
             }
             Self::Memory(_) => remembered::forgotten(coverage).into_iter().collect(),
@@ -208,6 +223,12 @@ impl Origin {
     pub(super) fn could_hear(&self, coverage: &Coverage) -> bool {
         coverage.packets > 0 || matches!(self, Self::Interface(_))
     }
+}
+
+/// Returns a failure that is also kept where it was.
+fn again(error: &Error) -> Error {
+    let all = Error::new(error.kind(), error.chain());
+    { error.hints().into_iter() }.fold(all, Error::hint)
 }
 
 /// Opens a log of a server.

@@ -236,6 +236,8 @@ fn file_of(periods: &[Period], place: &str) -> DigestedFile {
         source: "history",
         entries: periods.iter().map(|one| one.about.entries).sum(),
         unreadable: periods.iter().map(|one| one.about.unreadable).sum(),
+        untimed: 0,
+        own_clocks: 0,
     }
 }
 

@@ -13,16 +13,20 @@ use crate::show::Ui;
 use crate::show::answers::{DigestAnswer, DigestedFile};
 pub(super) use asked::{about, moment};
 use asked::{earlier, filter, key, rules};
-use evenkeel_op::{Result, exit};
+use evenkeel_op::{Error, Result, exit};
 use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::digest::{self, Digest, Options, Summary};
 use evenkeel_traffic::source::PerformanceSchema;
-use evenkeel_traffic::{Source, SourceKind, Statement, capture};
+use evenkeel_traffic::{Seen, SourceKind, Statement, capture};
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
 /// Runs the command.
 pub fn run(args: &args::Digest, ui: &Ui) -> Result<u8> {
+    if args.kept.history_name.as_deref() == Some("") {
+        return Err(Error::usage("--history-name is empty: a history's periods follow each other under a name")
+            .hint("leave it out, and the path of the log is the name; or name what the log is of: --history-name shop"));
+    }
     let mut compare = args.compare.clone();
     let mut logs = args.files.clone();
     if args.kept.history.is_none() {
@@ -79,7 +83,7 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
     let summary = sorted(digest.end(), args);
     let changes = before.map(|before| digest::changes(&before, &summary));
     let top = usize::from(args.top);
-    let unread = files.iter().map(|file| file.unreadable).sum::<u64>();
+    let is_whole = files.iter().all(DigestedFile::is_whole);
     let plans = explainer.explain(&summary, top, ui)?;
     let added = kept.map(|kept| kept.add(args, logs, &files, &summary, ui));
     // What could not be kept costs no answer.
@@ -97,10 +101,9 @@ fn read(args: &args::Digest, logs: &[PathBuf], compare: &[PathBuf], ui: &Ui) -> 
     if let Some(error) = failed {
         return Err(error);
     }
-    Ok(if unread > 0 {
-        exit::PARTIAL
-    } else {
-        plans::code(&plans)
+    Ok(match is_whole {
+        true => plans::code(&plans),
+        false => exit::PARTIAL,
     })
 }
 
@@ -129,9 +132,23 @@ fn read_memory(
     each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
     ui: &Ui,
 ) -> Result<DigestedFile> {
-    let coverage = server.read(each, ui.cancel())?;
-    ui.cancel().check()?;
     let file = server.place().to_owned();
+    let mut each = |seen: Seen<'_>| match seen {
+        Seen::Statement(statement) => each(statement),
+        Seen::Silent(waited) => {
+            ui.warn(&remembered::silent(&file, waited));
+            Ok(())
+        }
+        Seen::Pause => Ok(()),
+    };
+    let coverage = server.watch(&mut each, ui.cancel())?;
+    ui.cancel().check()?;
+    if let Some(damage) = server.damage() {
+        ui.warn(&format!(
+            "{file}: what ran after that is not counted: {}",
+            damage.chain()
+        ));
+    }
     if let Some(forgotten) = remembered::forgotten(&coverage) {
         ui.warn(&format!("{file}: {forgotten}"));
     }
@@ -139,7 +156,9 @@ fn read_memory(
         file,
         source: SourceKind::PerformanceSchema.name(),
         entries: coverage.statements,
-        unreadable: coverage.unseen,
+        unreadable: coverage.unseen + u64::from(server.damage().is_some()),
+        untimed: 0,
+        own_clocks: 0,
     })
 }
 

@@ -46,7 +46,7 @@ pub(super) fn run(args: &args::Replay, count: usize, ui: &Ui) -> Result<u8> {
     let html = args.html.as_deref();
     let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
     let (file, plan) = planned(args, choice, input, ui)?;
-    let is_whole = file.unreadable == 0;
+    let is_whole = file.is_whole();
     let options = options(args);
     let run = Run {
         progress: ui.progress(),

@@ -54,6 +54,18 @@ pub struct DigestedFile {
     pub entries: u64,
     /// Entries that could not be read.
     pub unreadable: u64,
+    /// Of the entries read: those with a time that cannot be read.
+    pub untimed: u64,
+    /// Of the entries read: those with the time of a session that set its clock, and not that of the server.
+    pub own_clocks: u64,
+}
+
+impl DigestedFile {
+    /// Whether everything in it was read.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.unreadable == 0 && self.untimed == 0
+    }
 }
 
 /// Where the intervals of every class lie.
