@@ -1,8 +1,8 @@
-//! Runs the tests of `tests/vm/` inside a virtual machine, whose kernel has what theirs needs: QEMU without
-//! KVM, Debian's kernel, the host's own root under a layer of the machine's.
+//! Runs the tests of `tests/vm/` inside a virtual machine, whose kernel has what theirs needs: Debian's
+//! user-mode Linux, the host's own root under a layer of the machine's.
 
 mod built;
-mod qemu;
+mod uml;
 mod verdict;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// How long one test may take, in seconds: ten times what it takes on a quiet machine.
-const TEST_SECONDS: u64 = 1500;
+const TEST_SECONDS: u64 = 600;
 /// How long the machine may take to start and to end.
 const BOOT: Duration = Duration::from_secs(240);
 /// The same of a test whose loop is run in full, as soaks outside the machine have it.
@@ -26,7 +26,8 @@ const EFFORT: [&str; 3] = ["EVENKEEL_EFFORT", "EVENKEEL_SEED", "EVENKEEL_ROUNDS"
 /// The disk that takes what tests write, and the spare ones: sparse files.
 const SCRATCH_BYTES: u64 = 8 << 30;
 const SPARE_BYTES: u64 = 4 << 30;
-const SPARE_DISKS: [&str; 3] = ["vdb", "vdc", "vdd"];
+const SCRATCH_DISK: &str = "ubda";
+const SPARE_DISKS: [&str; 3] = ["ubdb", "ubdc", "ubdd"];
 
 /// Builds and runs the tests whose names contain one of `filters`, or all. Returns whether every one
 /// of them passed. An error when there is none, or no machine to be had.
@@ -64,7 +65,7 @@ pub fn run(root: &Path, filters: &[String], list: bool) -> Result<bool> {
     room.write("modules", &kernel.display().to_string())?;
     let each = Duration::from_secs(test_seconds * wanted.len() as u64);
     let deadline = BOOT + if is_full { each } else { ALL.min(each) };
-    let seconds = qemu::run(root, &kernel, &room, deadline)?;
+    let seconds = uml::run(root, &kernel, &room, deadline)?;
     verdict::judge(&wanted, &room.read("verdict")?, seconds)
 }
 
@@ -108,7 +109,7 @@ impl Room {
             path: path.to_owned(),
             _lock: lock,
         };
-        let scratch = room.disk("vda", SCRATCH_BYTES)?;
+        let scratch = room.disk(SCRATCH_DISK, SCRATCH_BYTES)?;
         let made = Command::new("/sbin/mke2fs")
             .args(["-q", "-F", "-t", "ext4", "-m", "0"])
             .arg(scratch)
