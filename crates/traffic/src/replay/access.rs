@@ -3,7 +3,6 @@
 //! It decides who waits for whom, and what may run when nothing is to be changed. What is not understood counts as the
 //! worst: it changes anything.
 
-use super::only_reads::only_reads_in_any_mode;
 use super::returns::Returns;
 use crate::digest::fingerprint::prepared;
 use evenkeel_sql::{Lexeme, Lexemes, Mode};
@@ -132,22 +131,6 @@ impl Access {
             Act::Write | Act::Define | Act::Anything | Act::Left(_) => false,
         };
         reads && !self.frees_writes
-    }
-}
-
-/// What is known of a statement by its text.
-#[derive(Debug)]
-pub(super) struct Known {
-    pub(super) access: Access,
-    /// It changes no data, whatever its session and its server make of the text.
-    pub(super) only_reads: bool,
-}
-
-impl Known {
-    pub(super) fn of(sql: &[u8], mode: Mode) -> Self {
-        let access = access(sql, mode);
-        let only_reads = only_reads_in_any_mode(&access, sql, mode);
-        Self { access, only_reads }
     }
 }
 
@@ -556,8 +539,6 @@ fn list(pieces: &[Piece], mut at: usize, found: &mut Vec<NamedTable>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::fingerprint::{Rules, Shapes, fingerprint};
-    use proptest::prelude::*;
 
     fn of(sql: &str) -> Access {
         access(sql.as_bytes(), Mode::default())
@@ -662,104 +643,6 @@ mod tests {
         }
         assert_eq!(of("USE `shop`").uses.as_deref(), Some(&b"shop"[..]));
         assert_eq!(of("use shop;").uses.as_deref(), Some(&b"shop"[..]));
-    }
-
-    /// Pieces of statements, some of which are read otherwise beside others; `V` stands for a value.
-    const PIECES: [&str; 46] = [
-        "SELECT ",
-        "INSERT INTO t ",
-        "UPDATE t SET a=",
-        "DELETE FROM t WHERE b<",
-        "REPLACE t ",
-        "V",
-        "V",
-        "V",
-        " V ",
-        "=V",
-        "(V,V)",
-        "-V",
-        ",",
-        "(",
-        ")",
-        " ",
-        "a",
-        "`b`",
-        "`",
-        "'",
-        "''",
-        "\\",
-        "\"",
-        "--",
-        " -- ",
-        "#",
-        "/*",
-        "*/",
-        "/*!50000 ",
-        "x",
-        "N",
-        "_utf8",
-        "@",
-        ".",
-        "-",
-        "1e5",
-        " IN ",
-        " VALUES ",
-        " LIMIT ",
-        ";",
-        "SET autocommit=",
-        " INTO OUTFILE ",
-        " FOR UPDATE",
-        " FROM t JOIN u ",
-        "LOAD_FILE(",
-        "\u{e4}",
-    ];
-    const VALUES: [&str; 12] = [
-        "0",
-        "00",
-        "7",
-        "123456",
-        "''",
-        "'a b'",
-        "'FROM u'",
-        "'0'",
-        "'; DROP TABLE t'",
-        "'/*'",
-        "'--'",
-        "'\"'",
-    ];
-
-    proptest! {
-        #[test]
-        fn statements_of_one_shape_are_read_alike(
-            pieces in proptest::collection::vec(0..PIECES.len(), 1..12),
-            first in 0..5_usize,
-            values in proptest::collection::vec(0..VALUES.len(), 24),
-        ) {
-            let filled = |values: &[usize]| {
-                let mut values = values.iter().map(|value| VALUES[*value]).cycle();
-                let words = std::iter::once(first).chain(pieces.iter().copied()).map(|piece| PIECES[piece]);
-                words.flat_map(str::chars).fold(String::new(), |mut sql, letter| {
-                    match letter {
-                        'V' => sql.push_str(values.next().unwrap_or_default()),
-                        letter => sql.push(letter),
-                    }
-                    sql
-                })
-            };
-            let (one, other) = (filled(&values[..12]), filled(&values[12..]));
-            let mode = Mode::default();
-            let mut known = Shapes::default();
-            let mut prints = Shapes::default();
-            for sql in [&one, &other] {
-                let sql = sql.as_bytes();
-                let whole = Known::of(sql, mode);
-                let by_shape = known.get(sql, || Known::of(sql, mode));
-                prop_assert_eq!(&by_shape.access, &whole.access);
-                prop_assert_eq!(by_shape.only_reads, whole.only_reads);
-                let print = || fingerprint(sql, false, Rules::Evenkeel, mode);
-                prop_assert_eq!(&*prints.get(sql, print), &print());
-            }
-        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `access` | what a statement does, and to which tables |
 //! | `only_reads` | whether it changes no data, in any mode |
+//! | `known` | both, for all statements of one shape |
 //! | `returns` | whether it should return the same rows again |
 //! | `sorted` | statements in the order in which they took effect |
 //! | `order` | who waits for whom |
@@ -20,6 +21,7 @@
 
 mod access;
 mod gate;
+mod known;
 mod only_reads;
 mod order;
 mod page;

@@ -4,7 +4,7 @@
 //! and are answered, while its own answer is still on its way. So a commit belongs where it was sent, and whatever
 //! comes is kept until no commit can be missing before it.
 
-use super::access::Known;
+use super::known::Known;
 use crate::{Command, Statement};
 use evenkeel_wire::Checksum;
 use foldhash::fast::RandomState;

@@ -3,7 +3,8 @@
 mod prepared;
 mod schema;
 
-use super::access::{Access, Act, Known, Left, NamedTable};
+use super::access::{Access, Act, Left, NamedTable};
+use super::known::Known;
 use super::order::{self, At, Doing, Order, Sees, There};
 use super::returns::{self, Returns};
 use super::sorted::Sorted;

@@ -1,6 +1,7 @@
 //! Prepared statements: prepared once, run with their values, forgotten.
 
-use super::super::access::{Act, Known};
+use super::super::access::Act;
+use super::super::known::Known;
 use super::super::order::{self, Doing, Sees, There};
 use super::super::step::{Step, What};
 use super::{HIDDEN, Planner, done_ns, keys};
