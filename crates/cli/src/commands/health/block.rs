@@ -7,8 +7,7 @@ use evenkeel_health::watch::Target;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::options::ConnectOptions;
 use rustix::process::geteuid;
-use std::io::ErrorKind;
-use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 
 /// Where nft is: nobody's PATH decides what is run with the right to change rules.
@@ -81,9 +80,18 @@ fn warn_of_another(port: u16, options: &ConnectOptions, ui: &Ui) {
     }
 }
 
+/// Whether packets to an address leave this host: then they come from another one. Nothing is sent.
 fn is_elsewhere(address: IpAddr) -> bool {
-    let bound = UdpSocket::bind((address, 0));
-    bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
+    let unspecified = match address {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let from = UdpSocket::bind((unspecified, 0)).and_then(|socket| {
+        socket.connect((address, 9))?;
+        socket.local_addr()
+    });
+    // Where there is no way, nothing is known.
+    !address.is_loopback() && from.is_ok_and(|from| from.ip() != address)
 }
 
 fn program() -> Result<PathBuf> {
@@ -104,10 +112,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_this_host_are_told_from_others() {
+    fn addresses_of_this_host_are_not_elsewhere() {
         let is = |text: &str| is_elsewhere(text.parse().unwrap());
         assert!(!is("127.0.0.1"));
-        // For documents (RFC 5737): nobody has it.
-        assert!(is("192.0.2.1"));
+        assert!(!is("127.0.0.2"));
     }
 }
