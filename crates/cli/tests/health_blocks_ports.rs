@@ -215,6 +215,19 @@ fn rules() -> String {
     String::from_utf8(run(&["nft", "list", "ruleset"]).stdout).unwrap()
 }
 
+/// Returns what a start says that closes no port.
+fn said_without_block() -> String {
+    let words = [
+        "health",
+        "run",
+        "--no-defaults",
+        "--count=1",
+        "--socket=/nonexistent",
+    ];
+    let output = run(&[&[PROGRAM], &words[..]].concat());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 #[test]
 fn a_server_that_is_down_is_refused_to_others() {
     if !is_here("a_server_that_is_down_is_refused_to_others") {
@@ -272,21 +285,10 @@ fn a_server_that_is_down_is_refused_to_others() {
     assert!(said.iter().any(|line| line.contains(&remove)), "{said:?}");
     assert!(shop.is_refused(v4));
     // Whoever closes no port says of one that nobody opens.
-    let words = [
-        "health",
-        "run",
-        "--no-defaults",
-        "--count=1",
-        "--socket=/nonexistent",
-    ];
-    let other = run(&[&[PROGRAM], &words[..]].concat());
-    let said = String::from_utf8_lossy(&other.stderr).into_owned();
-    assert!(said.contains(&remove), "{said}");
+    assert!(said_without_block().contains(&remove));
     let mut prober = shop.probe(&[]);
     assert!(shop.is_refused(v4));
-    let other = run(&[&[PROGRAM], &words[..]].concat());
-    let said = String::from_utf8_lossy(&other.stderr).into_owned();
-    assert!(!said.contains(&remove), "{said}");
+    assert!(!said_without_block().contains(&remove));
     shop.set_read_only("OFF");
     until("clients are served", || shop.is_served(v4));
     assert_eq!(prober.send(Signal::TERM), Some(143));
