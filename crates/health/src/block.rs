@@ -570,7 +570,7 @@ mod tests {
         };
         let why = block.apply(Refused::New).unwrap_err();
         assert!(why.contains("was killed"), "{why}");
-        block.program = program(&room, "head -c 200000 /dev/zero | tr '\\\\0' x >&2; exit 3");
+        block.program = program(&room, "head -c 200000 /dev/zero | tr '\\0' x >&2; exit 3");
         let why = block.apply(Refused::New).unwrap_err();
         assert!(why.contains("exit status: 3: xxxx"), "{why}");
         let text = room.join("text");
