@@ -217,6 +217,38 @@ fn a_prober_that_is_frozen_is_not_taken_for_one_that_is_well() {
 }
 
 #[test]
+fn what_would_not_work_is_said_at_the_start() {
+    let run = |words: &[&str]| {
+        let own = [
+            "health",
+            "run",
+            "--no-defaults",
+            "--count=1",
+            "--timeout=200ms",
+        ];
+        evenkeel(&[&own[..], words].concat())
+    };
+    // Over HTTP, these are other paths.
+    for name in ["primary", "replica", "any", "metrics"] {
+        let (code, said) = run(&[name, "db2"]);
+        assert_eq!(code, Some(2), "{name}: {said}");
+        assert!(said.contains("another path"), "{said}");
+    }
+    let nobody = "--socket=/nonexistent";
+    let (code, said) = run(&[nobody, "--write-table=ops.health", "--expect=read-only"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--max-lag"), "{said}");
+    let (code, said) = run(&[nobody, "--http=9200"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(":9200 for every address"), "{said}");
+    // Too few files for two servers.
+    let few = format!("ulimit -n 45; exec {PROGRAM} health run --no-defaults --count=1 {nobody}");
+    let output = Command::new("bash").args(["-c", &few]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("may have 45 files open"), "{said}");
+}
+
+#[test]
 fn the_action_runs_with_the_facts_as_nobody() {
     let watched = Probed::new(&mariadb_10_11(), &[]);
     let room = Scratch::new();

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel");
 
@@ -51,6 +52,7 @@ impl Drop for Client {
 struct Prober {
     child: Child,
     http: String,
+    said: Receiver<String>,
 }
 
 impl Prober {
@@ -142,9 +144,15 @@ impl Shop {
                 .then(|| line.rsplit(':').next());
             port.flatten().map(str::to_owned)
         });
-        std::thread::spawn(move || said.for_each(drop));
+        let (tell, heard) = channel();
+        std::thread::spawn(move || {
+            for line in said.map_while(Result::ok) {
+                let _ = tell.send(line);
+            }
+        });
         Prober {
             child,
+            said: heard,
             http: http.expect("it answers HTTP"),
         }
     }
@@ -207,6 +215,19 @@ fn rules() -> String {
     String::from_utf8(run(&["nft", "list", "ruleset"]).stdout).unwrap()
 }
 
+/// Returns what a start says that closes no port.
+fn said_without_block() -> String {
+    let words = [
+        "health",
+        "run",
+        "--no-defaults",
+        "--count=1",
+        "--socket=/nonexistent",
+    ];
+    let output = run(&[&[PROGRAM], &words[..]].concat());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 #[test]
 fn a_server_that_is_down_is_refused_to_others() {
     if !is_here("a_server_that_is_down_is_refused_to_others") {
@@ -257,9 +278,21 @@ fn a_server_that_is_down_is_refused_to_others() {
     assert_eq!(rules(), before);
     shop.set_read_only("ON");
     until("clients are refused", || shop.is_refused(v4));
+    // An orderly end lets nobody to a server that is down, and says how to. Nor does the next start.
+    assert_eq!(prober.send(Signal::TERM), Some(143));
+    let said: Vec<String> = prober.said.iter().collect();
+    let remove = format!("nft delete table inet {}", shop.table());
+    assert!(said.iter().any(|line| line.contains(&remove)), "{said:?}");
+    assert!(shop.is_refused(v4));
+    // Whoever closes no port says of one that nobody opens.
+    assert!(said_without_block().contains(&remove));
+    let mut prober = shop.probe(&[]);
+    assert!(shop.is_refused(v4));
+    assert!(!said_without_block().contains(&remove));
+    shop.set_read_only("OFF");
+    until("clients are served", || shop.is_served(v4));
     assert_eq!(prober.send(Signal::TERM), Some(143));
     assert_eq!(rules(), before);
-    assert!(shop.is_served(v4));
 }
 
 #[test]
@@ -287,7 +320,7 @@ fn what_a_killed_prober_leaves_is_taken_over() {
     until("clients are served", || shop.is_served(v4));
     assert!(!shop.has_table(), "{}", rules());
     assert_eq!(prober.send(Signal::TERM), Some(143));
-    // One that was left is removed by whoever ends as it should, also without a verdict.
+    // One that was left stays without a verdict, also where the end is orderly.
     shop.set_read_only("ON");
     let mut prober = shop.probe(&[]);
     until("clients are refused", || shop.is_refused(v4));
@@ -296,7 +329,8 @@ fn what_a_killed_prober_leaves_is_taken_over() {
     assert_eq!(ended.status.code(), Some(4), "{ended:?}");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(said.contains("is still blocked"), "{said}");
-    assert!(!shop.has_table(), "{}", rules());
+    assert!(said.contains("stays blocked"), "{said}");
+    assert!(shop.has_table(), "{}", rules());
 }
 
 /// It looks at the port alone, and never heard of evenkeel.
@@ -379,6 +413,10 @@ fn what_cannot_be_blocked_is_said_at_the_start() {
         "--bounding-set=-all,+dac_read_search,+setuid,+setgid,+kill,+net_bind_service,+net_admin";
     let (code, said) = starts(&["setpriv", service], &["--socket=/nonexistent"]);
     assert_eq!(code, Some(4), "{said}");
+    // There is no server, so that it stays.
+    assert!(said.contains("stays blocked"), "{said}");
+    let remove = ["nft", "delete", "table", "inet", "evenkeel_health_3306"];
+    assert!(run(&remove).status.success());
     assert!(!rules().contains("evenkeel"), "{}", rules());
     let (code, said) = starts(&[], &["db1", "db2"]);
     assert_eq!(code, Some(2), "{said}");
@@ -386,6 +424,15 @@ fn what_cannot_be_blocked_is_said_at_the_start() {
         said.contains("run one 'evenkeel health run --block PORT'"),
         "{said}"
     );
-    let (code, said) = starts(&[], &["--socket=/nonexistent", "--block-exempt=office"]);
-    assert_eq!(code, Some(2), "{said}");
+    for wrong in ["office", "0.0.0.0/0"] {
+        let exempt = format!("--block-exempt={wrong}");
+        let (code, said) = starts(&[], &["--socket=/nonexistent", &exempt]);
+        assert_eq!(code, Some(2), "{said}");
+    }
+    // Another port.
+    let (_, said) = starts(&[], &["--host=192.0.2.1", "--port=3307"]);
+    assert!(
+        said.contains("port 3307 is asked, and port 3306 is blocked"),
+        "{said}"
+    );
 }

@@ -7,11 +7,16 @@ use crate::machine::HealthState;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// From a failure to the next try.
 const RETRY: Duration = Duration::from_secs(5);
+/// In the end, how long what runs is waited for; then how long its death is.
+const LAST: Duration = Duration::from_secs(5);
+const DEATH: Duration = Duration::from_secs(1);
 
 /// What is run.
 #[derive(Debug, Clone)]
@@ -20,7 +25,7 @@ pub struct Action {
     pub program: PathBuf,
     /// User and group that it runs as; `None` for our own.
     pub account: Option<(u32, u32)>,
-    /// After this, it and all that it started are killed.
+    /// After this, its process group is killed.
     pub timeout: Duration,
 }
 
@@ -29,14 +34,20 @@ pub struct Action {
 pub struct Actor {
     action: Action,
     seats: Vec<ActorSeat>,
+    /// What runs is to be killed.
+    stop: Arc<AtomicBool>,
 }
 
 /// What has been done for a server.
 #[derive(Debug, Default)]
 struct ActorSeat {
+    /// It ran well for this state, and for nothing since: what failed may have been done all the same.
     done: Option<HealthState>,
+    /// It ran well for this state last.
+    before: Option<HealthState>,
     running: Option<(HealthState, Receiver<Result<(), String>>)>,
-    retry: Option<Instant>,
+    /// For this state not before this time.
+    retry: Option<(HealthState, Instant)>,
 }
 
 impl Actor {
@@ -47,6 +58,7 @@ impl Actor {
         Self {
             action,
             seats: seats.take(servers).collect(),
+            stop: Arc::default(),
         }
     }
 
@@ -66,23 +78,26 @@ impl Actor {
                 Ok(ended) => ended,
             };
             match ended {
-                Ok(()) => seat.done = Some(*was),
+                Ok(()) => (seat.done, seat.before) = (Some(*was), Some(*was)),
                 Err(why) => {
-                    seat.retry = Some(Instant::now() + RETRY);
+                    seat.done = None;
+                    seat.retry = Some((*was, Instant::now() + RETRY));
                     failure = Some(why);
                 }
             }
             seat.running = None;
         }
-        let is_early = seat.retry.is_some_and(|at| Instant::now() < at);
+        let retry = seat.retry.filter(|(of, _)| *of == state);
+        let is_early = retry.is_some_and(|(_, at)| Instant::now() < at);
         if state == HealthState::Starting || seat.done == Some(state) || is_early {
             return failure;
         }
         let (tell, running) = sync_channel(1);
-        let (action, shown, before) = (self.action.clone(), shown(), seat.done);
+        let (action, shown, before) = (self.action.clone(), shown(), seat.before);
+        let stop = self.stop.clone();
         let thread = std::thread::Builder::new().name("action".to_owned());
         let started = thread.spawn(move || {
-            let _ = tell.send(action.run(&shown, before));
+            let _ = tell.send(action.run(&shown, before, &stop));
         });
         match started {
             Ok(_) => {
@@ -90,20 +105,47 @@ impl Actor {
                 failure
             }
             Err(error) => {
-                seat.retry = Some(Instant::now() + RETRY);
+                seat.retry = Some((state, Instant::now() + RETRY));
                 Some(error.to_string())
             }
         }
     }
+
+    /// Waits a moment for what runs, and then kills it. Returns what failed, and for which server.
+    pub fn end(&mut self) -> Vec<(usize, String)> {
+        let until = Instant::now() + LAST;
+        let mut failed = Vec::new();
+        for (server, seat) in self.seats.iter_mut().enumerate() {
+            let Some((_, running)) = seat.running.take() else {
+                continue;
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            let ended = running.recv_timeout(left).or_else(|_| {
+                self.stop.store(true, Ordering::Relaxed);
+                running.recv_timeout(DEATH)
+            });
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => failed.push((server, why)),
+                Err(_) => failed.push((server, "the action still runs".to_owned())),
+            }
+        }
+        failed
+    }
 }
 
 impl Action {
-    /// Runs it to its end. Errors: why it is not done.
+    /// Runs it to its end, or until it has to stop. Errors: why it is not done.
     ///
     /// # Errors
     ///
     /// What went wrong, in words.
-    pub fn run(&self, shown: &Shown, before: Option<HealthState>) -> Result<(), String> {
+    pub fn run(
+        &self,
+        shown: &Shown,
+        before: Option<HealthState>,
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
         let mut command = Command::new(&self.program);
         let cause = shown.reasons.first().map(|reason| reason.cause.word());
         // No variable holds such a byte.
@@ -128,9 +170,12 @@ impl Action {
         let mut child = command
             .spawn()
             .map_err(|error| format!("failed to start {shown}: {error}"))?;
-        match ended(&mut child, self.timeout) {
+        match ended(&mut child, self.timeout, stop) {
             Ok(Some(status)) if status.success() => Ok(()),
             Ok(Some(status)) => Err(format!("{shown}: {status}")),
+            Ok(None) if stop.load(Ordering::Relaxed) => {
+                Err(format!("{shown} was killed: the prober ends"))
+            }
             Ok(None) => Err(format!(
                 "{shown} was killed: it had not ended within {}",
                 evenkeel_op::units::duration(self.timeout)

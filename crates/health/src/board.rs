@@ -54,6 +54,8 @@ pub struct Shown {
     pub for_s: f64,
     /// Why it is not up.
     pub reasons: Vec<Reason>,
+    /// What a person wants of it, in one word, also while something else keeps it out of use; null for nothing.
+    pub order: Option<&'static str>,
     /// Clients can write; null if that is not known.
     pub writable: Option<bool>,
     /// All its sources are replicated from; null if nobody asked.
@@ -155,10 +157,10 @@ impl Board {
         }
     }
 
-    /// Takes a person's order.
-    pub fn order(&self, server: usize, order: HealthOrder) {
+    /// Takes a person's order, unless a stricter one holds. Returns whether it did.
+    pub fn order(&self, server: usize, order: HealthOrder) -> bool {
         let now = self.now();
-        self.known(server).machine.order(order, now);
+        self.known(server).machine.order(order, now)
     }
 
     /// Ends a person's order, and what only a person ends.
@@ -220,6 +222,7 @@ impl Board {
             state: verdict.state,
             for_s: now.saturating_sub(verdict.since).as_secs_f64(),
             reasons: verdict.reasons,
+            order: known.machine.wanted().map(HealthOrder::word),
             writable: seen.is_writable,
             replicating: seen.replicates,
             lag_s: seen.lag_s,

@@ -212,7 +212,13 @@ fn obeyed(line: &str, board: &Board, keep: Option<&Keep>) -> Result<Vec<Shown>> 
         HealthRequest::Status => return Ok((0..board.len()).map(|at| board.shown(at)).collect()),
         HealthRequest::Order { server, order } => {
             let server = find(&server)?;
-            board.order(server, order);
+            if !board.order(server, order) {
+                let name = board.name(server);
+                return Err(Error::refused(format!(
+                    "'{name}' is in maintenance, which is stricter than a drain: end that first, with 'evenkeel \
+                     health undrain'"
+                )));
+            }
             server
         }
         HealthRequest::Release { server } => {
@@ -241,6 +247,12 @@ pub fn ask(path: &Path, request: &HealthRequest) -> Result<serde_json::Value> {
             .of_kind(ErrorKind::Unreachable)
             .hint("check that it runs with this --control, and that you are the user who runs it")
     };
+    let text = serde_json::to_string(request).context(|| "the request cannot be written")?;
+    if text.len() as u64 >= REQUEST_BYTES {
+        return Err(Error::usage("the order is too long").hint(format!(
+            "give a shorter --reason: an order has at most {REQUEST_BYTES} bytes"
+        )));
+    }
     let (parent, name) = split(path)?;
     // A directory's path may be longer than a socket's address.
     let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -248,7 +260,7 @@ pub fn ask(path: &Path, request: &HealthRequest) -> Result<serde_json::Value> {
     let parent = parent.map_err(io::Error::from).context(failed);
     let parent = parent.map_err(none)?;
     let way = format!("/proc/self/fd/{}", parent.as_raw_fd());
-    let exchanged = reach(&Path::new(&way).join(name)).and_then(|it| exchange(&it, request));
+    let exchanged = reach(&Path::new(&way).join(name)).and_then(|it| exchange(&it, text));
     let answer = match exchanged {
         Err(error) if is_late(&error) => {
             let waited = units::duration(TIMEOUT);
@@ -284,13 +296,12 @@ fn is_late(error: &io::Error) -> bool {
     )
 }
 
-fn exchange(stream: &UnixStream, request: &HealthRequest) -> io::Result<Answer<serde_json::Value>> {
+fn exchange(stream: &UnixStream, mut text: String) -> io::Result<Answer<serde_json::Value>> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    let mut text = serde_json::to_vec(request).map_err(io::Error::other)?;
-    text.push(b'\n');
+    text.push('\n');
     let mut to = stream;
-    to.write_all(&text)?;
+    to.write_all(text.as_bytes())?;
     let mut line = String::new();
     BufReader::new(stream.take(ANSWER_BYTES)).read_line(&mut line)?;
     if line.is_empty() {

@@ -6,6 +6,7 @@ use crate::block::Blocker;
 use crate::board::{Board, Shown};
 use crate::machine::{Glance, HealthState};
 use crate::notify::Notify;
+use crate::reason::Cause;
 use crate::saver::Saver;
 use crate::watch::Watch;
 use evenkeel_op::{Cancel, Result};
@@ -118,13 +119,18 @@ impl Daemon {
         tell: &mut dyn FnMut(Told<'_>),
     ) -> bool {
         let now = self.board.glance(server);
+        // That this process was away, or lacks something, says nothing about the server: what was done for it stays.
+        let state = match now.cause {
+            Some(Cause::Stalled) => HealthState::Starting,
+            _ => now.state,
+        };
         if let Some(actor) = &mut self.actor
-            && let Some(why) = actor.step(server, || self.board.shown(server), now.state)
+            && let Some(why) = actor.step(server, || self.board.shown(server), state)
         {
             tell(Told::ActionFailed(self.board.name(server), why));
         }
         if let Some(blocker) = &mut self.blocker {
-            let failed = blocker.step(now.state);
+            let failed = blocker.step(state);
             self.board
                 .blocked(server, blocker.is_closed(), blocker.failures());
             if let Some(why) = failed {
@@ -158,5 +164,82 @@ impl Daemon {
         let up = states.filter(|state| *state == HealthState::Up).count();
         self.notify
             .status(&format!("{up} of {count} servers are up"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Action;
+    use crate::machine::{Remembered, Rules};
+    use crate::probe::Observed;
+    use crate::watch::Timing;
+    use evenkeel_testkit::{Scratch, until};
+    use std::os::unix::fs::PermissionsExt;
+
+    const STALE: Duration = Duration::from_millis(300);
+
+    #[test]
+    fn a_prober_that_was_away_acts_on_nothing() {
+        let room = Scratch::new();
+        let (program, log) = (room.join("action"), room.join("log"));
+        let body = format!("#!/bin/sh\necho $EVENKEEL_STATE >> {}\n", log.display());
+        std::fs::write(&program, body).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let rules = Rules {
+            fall: 1,
+            rise: 1,
+            min_down: Duration::ZERO,
+            hold: Duration::ZERO,
+            hold_max: Duration::ZERO,
+            flaps_max: 0,
+            flap_window: Duration::ZERO,
+            stale: STALE,
+        };
+        let action = Action {
+            program,
+            account: None,
+            timeout: Duration::from_secs(20),
+        };
+        let servers = [("db1".to_owned(), Remembered::default())];
+        let timing = Timing {
+            interval: STALE,
+            timeout: STALE,
+        };
+        let mut daemon = Daemon {
+            watch: Watch::new(Vec::new(), timing),
+            board: Arc::new(Board::new(servers, rules)),
+            saver: None,
+            actor: Some(Actor::new(action, 1)),
+            blocker: None,
+            notify: Notify::default(),
+            count: None,
+        };
+        let done = || std::fs::read_to_string(&log).unwrap_or_default();
+        let mut last = None;
+        let mut told = Vec::new();
+        let mut follow = |daemon: &mut Daemon| {
+            daemon.follow(0, &mut last, &mut |it| {
+                if let Told::Changed(shown) = it {
+                    told.push(shown.state);
+                }
+            });
+        };
+        until("it ran for up", || {
+            daemon.board.probed(0, Observed::default());
+            follow(&mut daemon);
+            done() == "up\n"
+        });
+        std::thread::sleep(STALE * 2);
+        assert_eq!(daemon.board.glance(0).state, HealthState::Down);
+        for _ in 0..50 {
+            follow(&mut daemon);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        daemon.board.probed(0, Observed::default());
+        follow(&mut daemon);
+        // Load balancers are told, for nobody knows.
+        assert_eq!(told, [HealthState::Up, HealthState::Down, HealthState::Up]);
+        assert_eq!(done(), "up\n");
     }
 }

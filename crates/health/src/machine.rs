@@ -6,7 +6,7 @@
 //! the window and doubles with each further one; after the last one that is allowed, only a person
 //! ends it ([`Machine::release`]).
 
-use crate::reason::{Cause, Reason};
+use crate::reason::{Cause, Reason, few};
 use evenkeel_op::units;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -80,6 +80,21 @@ pub enum HealthOrder {
     Drain(String),
     /// No clients, whatever probes say.
     Maintenance(String),
+}
+
+impl HealthOrder {
+    /// Returns the word for it, which is a contract.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Drain(_) => "drain",
+            Self::Maintenance(_) => "maintenance",
+        }
+    }
+
+    fn is_looser_than(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Drain(_), Self::Maintenance(_)))
+    }
 }
 
 /// What a server is, since when, and why it is not up.
@@ -259,7 +274,7 @@ impl Machine {
         } else {
             self.successes = 0;
             self.failures = self.failures.saturating_add(1);
-            self.reasons = reasons;
+            self.reasons = few(reasons);
             self.was_up = false;
             if self.failures >= self.rules.fall && self.measured != Measured::Down {
                 self.fall(now);
@@ -313,10 +328,21 @@ impl Machine {
             .min(self.rules.hold_max)
     }
 
-    /// Takes an order.
-    pub fn order(&mut self, order: HealthOrder, now: Duration) {
+    /// Takes an order, unless a stricter one holds: a person ends that ([`Machine::release`]). Returns whether it did.
+    pub fn order(&mut self, order: HealthOrder, now: Duration) -> bool {
+        let holds = self.order.as_ref().map(|(holds, _)| holds);
+        if holds.is_some_and(|holds| order.is_looser_than(holds)) {
+            return false;
+        }
         self.order = Some((order, now));
         self.orders += 1;
+        true
+    }
+
+    /// Returns what a person wants.
+    #[must_use]
+    pub fn wanted(&self) -> Option<&HealthOrder> {
+        self.order.as_ref().map(|(order, _)| order)
     }
 
     /// Ends every order, holds and locks, and forgets failures: a person says that it is well. It turns up with the
@@ -333,7 +359,7 @@ impl Machine {
     #[must_use]
     pub fn verdict(&self, now: Duration) -> Verdict {
         let (state, since, by) = self.stands(now);
-        let reasons = match (by, &self.order, self.finished) {
+        let mut reasons = match (by, &self.order, self.finished) {
             (DecidedBy::Order, Some((order, _)), _) => vec![ordered(order)],
             (DecidedBy::Stalled, _, Some(finished)) => {
                 let age = units::duration(now.saturating_sub(finished));
@@ -345,6 +371,12 @@ impl Machine {
             _ if state == HealthState::Up => Vec::new(),
             _ => self.why_not(now),
         };
+        if by != DecidedBy::Order
+            && let Some((order, _)) = &self.order
+        {
+            // It will count once the server is well.
+            reasons.push(ordered(order));
+        }
         Verdict {
             state,
             since,

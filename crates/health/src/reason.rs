@@ -7,6 +7,9 @@ use std::fmt;
 /// Of a reason. It is an environment variable of the action, and part of each answer.
 const LETTERS: usize = 500;
 
+/// Of a server: more of them tell nobody more.
+const REASONS: usize = 20;
+
 /// What is wrong, in one word. The words are a contract: of JSON, of HAProxy's log, of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -117,6 +120,17 @@ impl Reason {
         }
         Self { cause, text }
     }
+}
+
+/// Returns the first reasons, and how many more there are.
+#[must_use]
+pub fn few(mut reasons: Vec<Reason>) -> Vec<Reason> {
+    let more = reasons.len().saturating_sub(REASONS);
+    if let Some(cause) = reasons.get(REASONS).map(|reason| reason.cause) {
+        reasons.truncate(REASONS);
+        reasons.push(Reason::new(cause, format!("and {more} more reasons")));
+    }
+    reasons
 }
 
 /// Returns a text of somebody else's without letters that drive a terminal.

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// Threads and sessions of one server.
 const WORKERS: usize = 2;
 
+/// A loop that is later than this was away: its process was stopped, or its host slept.
+const LATE: Duration = Duration::from_millis(250);
+
 /// A server to be asked.
 #[derive(Debug, Clone)]
 pub struct Target {
@@ -40,6 +43,8 @@ pub struct Watch {
     timing: Timing,
     reports: Receiver<Reported>,
     tell: Sender<Reported>,
+    /// When the loop meant to be here.
+    meant: Instant,
 }
 
 /// A server here.
@@ -78,6 +83,7 @@ impl Watch {
             timing,
             reports,
             tell,
+            meant: now,
         }
     }
 
@@ -85,7 +91,12 @@ impl Watch {
     /// server, and what.
     pub fn next(&mut self, wait: Duration) -> Vec<(usize, Observed)> {
         let now = Instant::now();
+        self.bear(now);
+        // What came while nobody looked is no failure.
         let mut known = Vec::new();
+        while let Ok(reported) = self.reports.try_recv() {
+            self.take(reported, &mut known);
+        }
         for seat in &mut self.seats {
             known.extend(
                 seat.step(now, self.timing, &self.tell)
@@ -98,15 +109,32 @@ impl Watch {
             (true, Some(soonest)) => wait.min(soonest.saturating_duration_since(now)),
             (true, None) => wait,
         };
+        self.meant = now + wait;
         let mut report = self.reports.recv_timeout(wait).ok();
+        self.bear(Instant::now());
         while let Some(reported) = report {
-            let index = reported.server;
-            if let Some(observed) = self.seats[index].take(reported) {
-                known.push((index, observed));
-            }
+            self.take(reported, &mut known);
             report = self.reports.try_recv().ok();
         }
         known
+    }
+
+    fn take(&mut self, reported: Reported, known: &mut Vec<(usize, Observed)>) {
+        let index = reported.server;
+        if let Some(observed) = self.seats[index].take(reported) {
+            known.push((index, observed));
+        }
+    }
+
+    /// Gives those who are asked the time in which nobody could have heard them.
+    fn bear(&mut self, now: Instant) {
+        let late = now.saturating_duration_since(self.meant);
+        self.meant = now;
+        if late > LATE {
+            for (_, at) in self.seats.iter_mut().filter_map(|seat| seat.asked.as_mut()) {
+                *at += late;
+            }
+        }
     }
 }
 
@@ -215,4 +243,63 @@ impl Seat {
 
 fn no_thread() -> Reason {
     Reason::new(Cause::Stalled, "the thread that asks is gone")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_testkit::until;
+    use std::net::TcpListener;
+
+    const TIMING: Timing = Timing {
+        interval: Duration::from_secs(60),
+        timeout: Duration::from_secs(2),
+    };
+    const AWAY: Duration = Duration::from_secs(3);
+
+    fn watch(port: u16) -> Watch {
+        let target = Target {
+            name: "db1".to_owned(),
+            options: ConnectOptions::over_tcp("127.0.0.1", port, "checker"),
+            checks: Arc::new(Checks::default()),
+        };
+        Watch::new(vec![target], TIMING)
+    }
+
+    /// As the loop is while its process is stopped, or its host sleeps.
+    fn away() {
+        std::thread::sleep(AWAY);
+    }
+
+    #[test]
+    fn what_was_answered_while_the_loop_was_away_counts() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let mut watch = watch(port);
+        assert!(watch.next(Duration::ZERO).is_empty());
+        away();
+        let known = watch.next(Duration::ZERO);
+        assert_eq!(known.len(), 1);
+        assert_eq!(known[0].1.reasons[0].cause, Cause::Refused, "{known:?}");
+    }
+
+    #[test]
+    fn a_loop_that_was_away_waits_for_the_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut watch = watch(listener.local_addr().unwrap().port());
+        assert!(watch.next(Duration::ZERO).is_empty());
+        let (stream, _) = listener.accept().unwrap();
+        away();
+        let known = watch.next(Duration::ZERO);
+        assert!(known.is_empty(), "{known:?}");
+        // It was about to answer.
+        drop((stream, listener));
+        let mut known = Vec::new();
+        until("it is known", || {
+            known = watch.next(Duration::from_millis(10));
+            !known.is_empty()
+        });
+        assert_eq!(known[0].1.reasons[0].cause, Cause::Refused, "{known:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Is each way in which a server fails seen within the timeout, called by its name, with at most two sessions?
 
 use evenkeel_health::probe::{Checks, Expected, Observed};
-use evenkeel_health::reason::Cause;
+use evenkeel_health::reason::{Cause, Reason};
 use evenkeel_health::watch::{Target, Timing, Watch};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
@@ -267,6 +267,14 @@ fn writes_are_tried(server: &TestServer) {
     });
     let found = watched.next();
     assert!(found.lag_s.is_some_and(|lag| lag >= 1000), "{found:?}");
+    // One of the future would hide that.
+    root.run("INSERT INTO shop.beat VALUES (9, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR)")
+        .unwrap();
+    let found = watched.next();
+    assert_eq!(found.lag_s, None, "{found:?}");
+    let is_said =
+        |reason: &Reason| reason.cause == Cause::Lag && reason.text.contains("clocks differ");
+    assert!(found.reasons.iter().any(is_said), "{found:?}");
 }
 
 #[test]

@@ -266,6 +266,21 @@ fn one_client_cannot_take_every_turn() {
 }
 
 #[test]
+fn one_balancer_asks_for_all_servers_at_once() {
+    let names: Vec<String> = (0..60).map(|number| format!("db{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let http = serve::http("127.0.0.1:0", Arc::new(board(&names))).unwrap();
+    let mut streams: Vec<TcpStream> = names.iter().map(|_| from([127, 0, 0, 2], http)).collect();
+    for (stream, name) in streams.iter_mut().zip(names) {
+        let asked = format!("GET /{name} HTTP/1.0\r\n\r\n");
+        stream.write_all(asked.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 503 "), "{name}: {reply}");
+    }
+}
+
+#[test]
 fn answers_that_nobody_reads_end() {
     let names: Vec<String> = (0..300).map(|number| format!("db{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

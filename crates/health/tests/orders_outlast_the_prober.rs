@@ -247,6 +247,21 @@ fn what_cannot_be_obeyed_says_why() {
         assert_eq!(error.kind(), ErrorKind::Usage);
         assert!(error.chain().contains(said), "{}", error.chain());
     }
+    let long = |letters| HealthRequest::Order {
+        server: "db1".to_owned(),
+        order: HealthOrder::Maintenance("x".repeat(letters)),
+    };
+    let error = ask(&socket, &long(4096)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.chain().contains("too long"), "{}", error.chain());
+    let shown = ask(&socket, &long(3000)).unwrap();
+    assert_eq!(shown[0]["order"], "maintenance", "{shown}");
+    let error = ask(&socket, &drain("db1")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(
+        !error.chain().contains('\n') && error.chain().contains("undrain"),
+        "{error}"
+    );
 }
 
 #[test]

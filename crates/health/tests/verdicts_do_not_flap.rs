@@ -132,6 +132,33 @@ fn orders_are_kept_and_a_failure_counts_more_than_draining() {
 }
 
 #[test]
+fn orders_for_a_server_that_is_down_are_seen_and_never_loosened() {
+    let mut machine = Machine::new(rules(), Duration::ZERO);
+    states(&mut machine, 1, "++-");
+    machine.order(HealthOrder::Drain("upgrade".to_owned()), seconds(4));
+    let verdict = machine.verdict(seconds(4));
+    let causes: Vec<Cause> = verdict.reasons.iter().map(|it| it.cause).collect();
+    assert_eq!(verdict.state, HealthState::Down);
+    assert_eq!(causes, [Cause::Hung, Cause::Order]);
+    machine.order(HealthOrder::Maintenance("disk".to_owned()), seconds(5));
+    machine.order(HealthOrder::Drain("again".to_owned()), seconds(6));
+    let verdict = machine.verdict(seconds(6));
+    assert_eq!(verdict.state, HealthState::Maintenance);
+    assert_eq!(verdict.reasons[0].text, "disk");
+}
+
+#[test]
+fn reasons_have_an_end() {
+    let mut machine = Machine::new(rules(), Duration::ZERO);
+    let many = (0..250).map(|at| Reason::new(Cause::Replication, format!("channel {at}")));
+    machine.probed(seconds(1), many.collect());
+    let reasons = machine.verdict(seconds(1)).reasons;
+    assert!(reasons.len() < 30, "{}", reasons.len());
+    let last = &reasons.last().unwrap().text;
+    assert!(last.contains("230 more reasons"), "{last}");
+}
+
+#[test]
 fn after_a_restart_of_the_prober_one_success_proves_what_was_up() {
     let mut machine = Machine::new(rules(), Duration::ZERO);
     states(&mut machine, 1, "++");
@@ -286,7 +313,8 @@ proptest! {
                     machine.probed(now, bad());
                 }
                 Event::Drain => {
-                    (ordered, maintained) = (true, false);
+                    // Which ends no maintenance.
+                    ordered = true;
                     machine.order(HealthOrder::Drain(String::new()), now);
                 }
                 Event::Maintain => {

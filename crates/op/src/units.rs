@@ -101,6 +101,9 @@ pub fn parse_bytes(text: &str) -> Result<u64> {
     Ok(value as u64)
 }
 
+/// The longest duration: what is longer cannot be added to every time.
+const LONGEST_S: f64 = 36_500.0 * 86_400.0;
+
 /// Parses a duration: a number, then `ms`, `s` (or nothing), `m`, `h` or `d`.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     let bad = || {
@@ -120,6 +123,10 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
         "d" => number * 86400.0,
         _ => return Err(bad()),
     };
+    if seconds > LONGEST_S {
+        return Err(Error::usage(format!("'{text}' is too long"))
+            .hint("give less than a hundred years: 36500d"));
+    }
     Duration::try_from_secs_f64(seconds).map_err(|_| bad())
 }
 
@@ -169,6 +176,8 @@ mod tests {
         assert_eq!(parse_duration("250ms").unwrap(), Duration::from_millis(250));
         assert_eq!(parse_duration("10m").unwrap(), Duration::from_secs(600));
         assert!(parse_duration("ten").is_err());
+        // Added to a time, it would be none.
+        assert!(parse_duration("5000000000000000h").is_err());
         assert_eq!(duration(Duration::from_millis(430)), "430 ms");
         assert_eq!(duration(Duration::from_secs(250)), "4 m 10 s");
     }

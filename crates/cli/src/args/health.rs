@@ -133,12 +133,14 @@ servers, it is /SERVER/any; / lists all; /metrics is for Prometheus. Each answer
 the last probe ended longer ago than two intervals. An agent check (HAProxy: agent-check, agent-send 'SERVER\\n')
 is answered with 'up ready 100%', 'up drain', 'maint' or 'down #reason'.
 
-The action is run without a shell and without arguments whenever the state changes. It gets EVENKEEL_SERVER,
-EVENKEEL_STATE (up, down, draining, maintenance), EVENKEEL_BEFORE, EVENKEEL_CAUSE and EVENKEEL_REASON. If it
-fails, it is run again.
+The action is run without a shell and without arguments whenever the state changes, and after each start, for the
+first state. It gets EVENKEEL_SERVER, EVENKEEL_STATE (up, down, draining, maintenance), EVENKEEL_BEFORE (the state
+that it last ran for without a failure; empty after a start), EVENKEEL_CAUSE and EVENKEEL_REASON. If it fails, it
+is run again. It is not run when this process itself was stopped or is short of something ('stalled').
 
 --block has its own table, inet evenkeel_health_PORT. Who is connected stays. After a start it is as it was left
-until the first verdict, and at an orderly end it is removed. If nft fails, that is said and tried again.
+until the first verdict. At an orderly end it is removed if the server is up, and stays otherwise: to open the
+port then, nft delete table inet evenkeel_health_PORT. If nft fails, that is said and tried again.
 
 Exit code, after --count: 0 if every server is up, 4 if not, 1 if changes or the state could not be written. 130 or
 143 after a signal.";
@@ -168,7 +170,7 @@ pub struct HealthRun {
         help_heading = "Answers"
     )]
     pub action_user: Option<String>,
-    /// Kill it, and all that it started, after this time.
+    /// Kill its process group after this time.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span, help_heading = "Answers")]
     pub action_timeout: Duration,
     /// While the server is not for use, refuse new TCP connections to this port of this host, with nftables. Only
@@ -176,7 +178,7 @@ pub struct HealthRun {
     #[arg(long, value_name = "PORT", help_heading = "Answers",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub block: Option<u16>,
-    /// Never refuse this address or network; repeat for more. Loopback is never refused.
+    /// Never refuse this address or network; repeat for more. What comes over loopback is never refused.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -184,7 +186,8 @@ pub struct HealthRun {
         help_heading = "Answers"
     )]
     pub block_exempt: Vec<String>,
-    /// While it is down or in maintenance, end connections, too, with their next packet.
+    /// While it is down or in maintenance, end connections, too, with their next packet. The server does not hear of
+    /// it: a transaction of theirs keeps its locks there until the server notices.
     #[arg(long, requires = "block", help_heading = "Answers")]
     pub block_sessions: bool,
     /// Obey `health drain`, `undrain` and `status` at this socket: /run/evenkeel/health.sock is where they look.
@@ -237,7 +240,8 @@ Examples:
   evenkeel health drain db1 --reason 'upgrade to 11.8'
   evenkeel health drain db1 --maintenance                No clients at all
 
-It is kept across restarts of 'health run' that has a --state-directory, until 'health undrain'.";
+It is kept across restarts of 'health run' that has a --state-directory, until 'health undrain'. A maintenance is
+stricter than a drain, and only 'health undrain' ends it.";
 
 /// Take a server out of use, or only give it no new clients.
 #[derive(Args, Debug)]

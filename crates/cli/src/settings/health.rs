@@ -11,10 +11,17 @@ use std::time::Duration;
 ///
 /// # Errors
 ///
-/// `Usage` for a table without a database.
+/// `Usage` for a table without a database, and for one that would never be looked at.
 pub fn health_checks(typed: &HealthChecks) -> Result<Checks> {
     let tables = typed.table.iter().map(|name| name.parse());
     let write_table = typed.write_table.as_ref().map(|name| name.parse());
+    let asks_for_lag = typed.replicating || typed.max_lag.is_some();
+    if write_table.is_some() && typed.expect == HealthRole::ReadOnly && !asks_for_lag {
+        return Err(
+            Error::usage("--write-table checks nothing of a server that is read-only")
+                .hint("add --max-lag: then the newest row says how far the server is behind"),
+        );
+    }
     Ok(Checks {
         query: typed.query.clone(),
         expected: match typed.expect {

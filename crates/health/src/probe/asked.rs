@@ -17,6 +17,8 @@ pub(super) const MOST: RowLimit = RowLimit {
     rows: 10_000,
     bytes: 4 << 20,
 };
+/// Clocks of two hosts may differ by so many seconds.
+const CLOCKS_S: i64 = 2;
 const SIMPLE: &str =
     "SELECT @@GLOBAL.read_only, @@GLOBAL.max_connections, @@GLOBAL.innodb_read_only";
 /// What else keeps clients from writing, where a server has it: the first of the two names of the same.
@@ -290,13 +292,8 @@ impl Asked {
             let step = steps.now(Step::Write(statement.clone()));
             self.check(&step, seen, |asked, seen| {
                 let age = asked.session.value(&statement)?;
-                // Clocks that differ make it negative.
                 let age = age.and_then(|age| age.parse::<i64>().ok());
-                let age = age.map(|age| u64::try_from(age).unwrap_or_default());
-                seen.lag_s = seen.lag_s.max(age);
-                if age.is_none() {
-                    seen.lag_s = None;
-                }
+                by_newest_row(age, checks, seen);
                 Ok(())
             })?;
         }
@@ -457,10 +454,26 @@ fn replication(channels: &[Channel], checks: &Checks, seen: &mut Observed) {
     }
 }
 
+/// Takes how old the newest row is. One of the future would hide every lag.
+fn by_newest_row(age: Option<i64>, checks: &Checks, seen: &mut Observed) {
+    let is_future = age.is_some_and(|age| age < -CLOCKS_S);
+    seen.lag_s = match age.filter(|_| !is_future) {
+        Some(age) => seen.lag_s.max(Some(u64::try_from(age).unwrap_or_default())),
+        None => None,
+    };
+    if let (true, Some(age), Some(_)) = (is_future, age, checks.lag_max) {
+        let early = age.unsigned_abs();
+        let text = format!("the newest row is {early} s of the future: clocks differ");
+        seen.reasons.push(Reason::new(Cause::Lag, text));
+    }
+}
+
 /// Judges how far behind it is.
 fn lag(most: Duration, seen: &mut Observed) {
     let text = match seen.lag_s {
         Some(lag) if lag <= most.as_secs() => return,
+        // Why is known already.
+        None if seen.reasons.iter().any(|it| it.cause == Cause::Lag) => return,
         Some(lag) => format!(
             "replication is {lag} s behind, more than {} s",
             most.as_secs()

@@ -18,6 +18,9 @@ const READ_ONLY: [u16; 1] = [1792];
 /// In offline mode, the server lets nobody in but administrators.
 const OFFLINE: u16 = 3032;
 
+/// No descriptor is left, of this process or of the system, or no memory.
+const OWN_LACKS: [&str; 3] = ["(os error 24)", "(os error 23)", "(os error 12)"];
+
 /// Returns whether an error says that a check could not be made, rather than what it looks for: the account or this
 /// process may not look.
 pub(super) fn is_no_answer(reason: &Reason, error: &Error) -> bool {
@@ -50,7 +53,12 @@ pub(super) fn reason_at(step: &Step, error: &Error) -> Reason {
         Some(number) if DISK_FULL.contains(&number) => Cause::Disk,
         Some(OFFLINE) => Cause::Refused,
         _ if DISK_FULL_WORDS.iter().any(|words| text.contains(words)) => Cause::Disk,
-        _ if error.kind() == ErrorKind::Unreachable => Cause::Refused,
+        _ if error.kind() == ErrorKind::Unreachable => {
+            match OWN_LACKS.iter().any(|words| text.contains(words)) {
+                true => Cause::Stalled,
+                false => Cause::Refused,
+            }
+        }
         Some(number) if matches!(step, Step::Write(_)) && is_read_only(number) => Cause::Role,
         _ if is_denied(error) => Cause::Login,
         _ => match step {
@@ -124,6 +132,16 @@ mod tests {
         ] {
             assert_eq!(cause(step, kind, number, text), expected, "{step:?} {text}");
         }
+    }
+
+    #[test]
+    fn what_this_process_lacks_is_not_the_servers_fault() {
+        let text = "no server at db1: Too many open files (os error 24)";
+        let of = |kind| cause(&Step::Login, kind, 0, text);
+        assert_eq!(of(ErrorKind::Unreachable), Cause::Stalled);
+        // A server's own words.
+        let said = cause(&Step::Query, ErrorKind::Failed, 1017, text);
+        assert_eq!(said, Cause::Query);
     }
 
     #[test]

@@ -176,6 +176,9 @@ impl Work {
             let reason = reason_at(&self.steps.get(), &error);
             // Of an answer that was too long, it is known already.
             if seen.reasons.last() != Some(&reason) {
+                if reason.cause == Cause::Stalled {
+                    seen.unknown.push(reason.clone());
+                }
                 seen.reasons.push(reason);
             }
             self.hang_up();

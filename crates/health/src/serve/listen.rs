@@ -1,6 +1,6 @@
 //! Where it listens.
 
-use evenkeel_op::{Context, Result};
+use evenkeel_op::{Error, Result};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 use std::io;
@@ -11,17 +11,26 @@ const BACKLOG: i32 = 128;
 
 /// Listens at `ADDRESS:PORT`; `:PORT` is every address that this host has, of both versions of IP.
 pub(super) fn at(address: &str) -> Result<TcpListener> {
-    let failed = || format!("failed to listen at {address}");
+    let failed = |error: io::Error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => "another process listens there: 'ss -ltnp' says which",
+            io::ErrorKind::InvalidInput => "write it as ADDRESS:PORT, or :9200 for every address",
+            _ => "check that the address is one of this host",
+        };
+        Error::failed(format!("failed to listen at {address}"))
+            .because(error)
+            .hint(hint)
+    };
     let everywhere = address.strip_prefix(':').map(str::parse::<u16>);
     let Some(Ok(port)) = everywhere else {
-        return TcpListener::bind(address).context(failed);
+        return TcpListener::bind(address).map_err(failed);
     };
     match on_both(port) {
         // This host has no IPv6.
         Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL | Errno::PROTONOSUPPORT) => {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).context(failed)
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(failed)
         }
-        listening => listening.map_err(io::Error::from).context(failed),
+        listening => listening.map_err(|error| failed(error.into())),
     }
 }
 
@@ -70,5 +79,9 @@ mod tests {
         for wrong in [":", ":port", ":70000", "localhost"] {
             assert!(at(wrong).is_err(), "{wrong}");
         }
+        let hint = |typed: &str| at(typed).unwrap_err().hints().join(" ");
+        assert!(hint("9200").contains(":9200"), "{}", hint("9200"));
+        let taken = listener.local_addr().unwrap().port();
+        assert!(hint(&format!(":{taken}")).contains("ss -ltnp"));
     }
 }

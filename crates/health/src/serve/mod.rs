@@ -16,7 +16,7 @@ use evenkeel_op::{Context, Result};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use turns::{Protocol, Wants};
+use turns::{Protocol, TurnLimits, Wants};
 
 /// An agent's line may name a server; without one, so long is waited for it.
 const AGENT_NAME: Duration = Duration::from_millis(200);
@@ -27,7 +27,8 @@ const AGENT_NAME: Duration = Duration::from_millis(200);
 ///
 /// `Failed` where the address cannot be used.
 pub fn http(address: &str, board: Arc<Board>) -> Result<SocketAddr> {
-    begin("http", address, HttpTurns { board })
+    let servers = board.len();
+    begin("http", address, HttpTurns { board }, servers)
 }
 
 /// Answers HAProxy's agent checks at an address from now on. Returns where it listens.
@@ -36,14 +37,21 @@ pub fn http(address: &str, board: Arc<Board>) -> Result<SocketAddr> {
 ///
 /// `Failed` where the address cannot be used.
 pub fn agent(address: &str, board: Arc<Board>, weighing: Weighing) -> Result<SocketAddr> {
-    begin("agent", address, AgentTurns { board, weighing })
+    let servers = board.len();
+    begin("agent", address, AgentTurns { board, weighing }, servers)
 }
 
-fn begin(name: &str, address: &str, protocol: impl Protocol) -> Result<SocketAddr> {
+/// Returns how many connections each of them may have, for so many servers.
+#[must_use]
+pub fn connections(servers: usize) -> usize {
+    TurnLimits::of(servers).connections
+}
+
+fn begin(name: &str, address: &str, protocol: impl Protocol, servers: usize) -> Result<SocketAddr> {
     let listener = listen::at(address)?;
     let at = listener.local_addr();
     let at = at.context(|| format!("failed to listen at {address}"))?;
-    turns::serve(name, listener, protocol)?;
+    turns::serve(name, listener, protocol, TurnLimits::of(servers))?;
     Ok(at)
 }
 

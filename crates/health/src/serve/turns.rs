@@ -8,9 +8,9 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Connections at a time.
+/// Connections at a time, at least.
 const CONNECTIONS: usize = 128;
-/// Of one address at a time. Networks of IPv6 count as one address: whoever has one has all of it.
+/// Of one address at a time, at least. Networks of IPv6 count as one address: whoever has one has all of it.
 const SHARE: usize = 16;
 /// Until the first line of a request is there.
 const FIRST_LINE: Duration = Duration::from_secs(1);
@@ -51,8 +51,31 @@ pub(super) trait Protocol: Send + 'static {
     fn answer(&self, read: &[u8]) -> Option<Vec<u8>>;
 }
 
+/// How many connections there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TurnLimits {
+    share: usize,
+    pub(super) connections: usize,
+}
+
+impl TurnLimits {
+    /// Returns those for so many servers: a balancer asks for all of them at once, and comes again before it hung up.
+    pub(super) fn of(servers: usize) -> Self {
+        let share = SHARE.max(servers.saturating_mul(2));
+        Self {
+            share,
+            connections: CONNECTIONS.max(share.saturating_mul(2)),
+        }
+    }
+}
+
 /// Answers from now on, on a thread.
-pub(super) fn serve(name: &str, listener: TcpListener, protocol: impl Protocol) -> Result<()> {
+pub(super) fn serve(
+    name: &str,
+    listener: TcpListener,
+    protocol: impl Protocol,
+    limits: TurnLimits,
+) -> Result<()> {
     let failed = || "failed to listen";
     listener.set_nonblocking(true).context(failed)?;
     std::thread::Builder::new()
@@ -61,6 +84,7 @@ pub(super) fn serve(name: &str, listener: TcpListener, protocol: impl Protocol) 
             let mut turns = Turns {
                 listener,
                 protocol,
+                limits,
                 turns: Vec::new(),
                 paused: None,
             };
@@ -75,6 +99,7 @@ pub(super) fn serve(name: &str, listener: TcpListener, protocol: impl Protocol) 
 struct Turns<P> {
     listener: TcpListener,
     protocol: P,
+    limits: TurnLimits,
     turns: Vec<Turn>,
     /// Nothing is accepted before.
     paused: Option<Instant>,
@@ -169,9 +194,9 @@ impl<P: Protocol> Turns<P> {
     /// Closes a connection, if there is no room for another one of this address.
     fn make_room(&mut self, from: IpAddr) {
         let of = |from: IpAddr| self.turns.iter().filter(|turn| turn.from == from).count();
-        let leaves = if of(from) >= SHARE {
+        let leaves = if of(from) >= self.limits.share {
             self.oldest(|turn| turn.from == from)
-        } else if self.turns.len() >= CONNECTIONS {
+        } else if self.turns.len() >= self.limits.connections {
             // Whoever is on this host has the least to do with it.
             let greedy = self.turns.iter().map(|turn| turn.from);
             let greediest = greedy.max_by_key(|it| (of(*it), !it.is_loopback()));

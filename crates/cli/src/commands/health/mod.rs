@@ -59,7 +59,7 @@ fn refuse_program_of_others(program: &Path, hint: &str) -> Result<()> {
     }
     let shown = program.display();
     Err(Error::refused(format!(
-        "{shown} is run as root, and another user can change it or a directory above it"
+        "{shown} is run as root or with root's group, and another user can change it or a directory above it"
     ))
     .hint(hint))
 }

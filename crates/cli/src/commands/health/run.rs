@@ -5,7 +5,6 @@ use crate::args::HealthRun;
 use crate::settings::{self, ServerMeant};
 use crate::show::Ui;
 use evenkeel_health::action::{Action, Actor};
-use evenkeel_health::block::Blocker;
 use evenkeel_health::board::Board;
 use evenkeel_health::control::Control;
 use evenkeel_health::daemon::Daemon;
@@ -20,12 +19,18 @@ use evenkeel_op::{Error, Result, exit, open_files};
 use evenkeel_server::connect::USUAL_SOCKETS;
 use rustix::process::geteuid;
 use std::env;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often servers may be asked.
 const INTERVALS: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(3600);
+
+/// What else is open: output, sockets, the state.
+const OWN_FILES: usize = 40;
 
 /// Whom root's action runs as, unless that is said.
 const NOBODY: &str = "nobody";
@@ -50,9 +55,9 @@ fn checked(
     ui: &Ui,
 ) -> Result<u8> {
     let action = action(args)?;
-    let blocker = super::block::blocker(args, servers.len(), ui)?;
-    // Each server is a connection or two.
-    open_files::raise();
+    let each: Vec<&Target> = servers.iter().map(|(_, target)| target).collect();
+    let blocker = super::block::blocker(args, &each, ui)?;
+    warn_of_few_files(servers.len(), open_files::raise(), teller);
     let keep = keep(args)?;
     let before = before(&servers, keep.as_deref(), teller)?;
     let rules = settings::health_rules(&args.rules, timing.interval);
@@ -76,8 +81,13 @@ fn checked(
         count: args.watched.count,
     };
     let ended = daemon.run(ui.cancel(), &mut |told| teller.tell(&told));
-    if let Some(Err(why)) = daemon.blocker.as_mut().map(Blocker::end) {
-        teller.warn(why);
+    if let Some(blocker) = &mut daemon.blocker
+        && let Some(said) = blocker.end(board.verdict(0).state)
+    {
+        teller.warn(said);
+    }
+    for (server, why) in daemon.actor.as_mut().map(Actor::end).unwrap_or_default() {
+        teller.warn(format!("{}: {why}", board.name(server)));
     }
     ended?;
     let is_up = |server| board.verdict(server).state == HealthState::Up;
@@ -85,6 +95,17 @@ fn checked(
         true => exit::DONE,
         false => exit::DIFFERS,
     })
+}
+
+/// Each server is a connection or two, and each answer is one.
+fn warn_of_few_files(servers: usize, limit: Option<u64>, teller: &mut Teller) {
+    let wanted = (servers * 2 + serve::connections(servers) * 2 + OWN_FILES) as u64;
+    if let Some(limit) = limit.filter(|limit| *limit < wanted) {
+        teller.warn(format!(
+            "this process may have {limit} files open, and may need {wanted}: when they run out, servers are 'stalled' \
+             and nobody is answered; raise the limit (ulimit -n, LimitNOFILE= in a service)"
+        ));
+    }
 }
 
 /// Returns what an earlier process knew of each server, and says what it knew of others.
@@ -165,10 +186,13 @@ fn targets(args: &HealthRun, ui: &Ui) -> Result<Vec<(ServerMeant, Target)>> {
     targets.collect()
 }
 
+/// What is not a server, behind the slash.
+const OTHER_PATHS: [&str; 5] = ["metrics", "servers", "any", "primary", "replica"];
+
 /// Whether a server's name is not a path of its own in HTTP requests.
 fn is_another_path(target: &evenkeel_live::poll::Target, servers: usize) -> bool {
     let name = target.name.as_str();
-    servers > 1 && (name.contains('/') || matches!(name, "metrics" | "servers"))
+    servers > 1 && (name.contains('/') || OTHER_PATHS.contains(&name))
 }
 
 fn action(args: &HealthRun) -> Result<Option<Action>> {
@@ -186,7 +210,7 @@ fn action(args: &HealthRun) -> Result<Option<Action>> {
         None if geteuid().is_root() => Some(settings::owner(NOBODY)?),
         None => None,
     };
-    let is_roots = account.is_some_and(|(user, _)| user == 0);
+    let is_roots = account.is_some_and(|(user, group)| user == 0 || group == 0);
     if is_roots {
         let hint = "give it to root in a directory of root's, or leave out --action-user root";
         super::refuse_program_of_others(program, hint)?;
@@ -199,11 +223,17 @@ fn action(args: &HealthRun) -> Result<Option<Action>> {
 }
 
 fn keep(args: &HealthRun) -> Result<Option<Arc<Keep>>> {
-    let of_service = || env::var_os("STATE_DIRECTORY").filter(|value| !value.is_empty());
     let path = args.state_directory.clone();
-    let path = path.or_else(|| of_service().map(Into::into));
+    let path = path.or_else(|| first_of(&env::var_os("STATE_DIRECTORY")?));
     let keep = path.map(|path| Keep::open(&absolute(&path)));
     Ok(keep.transpose()?.map(Arc::new))
+}
+
+/// Returns the first of the directories that systemd made: between them are colons.
+fn first_of(directories: &OsStr) -> Option<PathBuf> {
+    let mut each = directories.as_bytes().split(|byte| *byte == b':');
+    let first = each.next().filter(|first| !first.is_empty())?;
+    Some(PathBuf::from(OsStr::from_bytes(first)))
 }
 
 fn notify() -> Notify {

@@ -4,7 +4,7 @@ use super::Answer;
 use crate::show::{Align, TextTable};
 use evenkeel_health::board::Shown;
 use evenkeel_health::probe::{Checks, Observed};
-use evenkeel_health::reason::{Reason, plain};
+use evenkeel_health::reason::{Reason, few, plain};
 use evenkeel_op::{Error, units};
 use serde::Serialize;
 use serde_json::Value;
@@ -98,7 +98,7 @@ impl HealthCheckAnswer {
             exit_code: status.exit_code(),
             performance: performance(&seen, checks, timeout, warn_lag),
             server: Some(server),
-            reasons: seen.reasons,
+            reasons: few(seen.reasons),
             message: None,
             hints: Vec::new(),
             writable: seen.is_writable,
