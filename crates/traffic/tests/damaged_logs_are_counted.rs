@@ -364,6 +364,23 @@ fn a_general_log_that_goes_on_within_a_second_begins_then() {
     assert_eq!(of(&timeless).untimed.unreadable, 4);
 }
 
+#[test]
+fn entries_of_a_log_that_is_followed_wait_for_no_time() {
+    let log = "\t\t    7 Query\tSELECT 1\n\t\t    7 Query\tSELECT 2\n";
+    let input = Input::of("log", Cursor::new(log)).unwrap();
+    let options = capture::Options::default();
+    let mut opened = Opened::new(input, InputKind::GeneralLog, TimeZone::UTC, options).unwrap();
+    opened.follow_from(NOON * SECOND);
+    let mut at = Vec::new();
+    let mut each = |one: &evenkeel_traffic::Statement<'_>| {
+        at.push(one.at_ns);
+        Ok(())
+    };
+    opened.read(&mut each, &Cancel::new()).unwrap();
+    assert_eq!(at, [NOON * SECOND; 2]);
+    assert_eq!(opened.untimed().unreadable, 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

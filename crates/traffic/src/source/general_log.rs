@@ -107,6 +107,12 @@ impl GeneralLog {
         }
     }
 
+    /// Takes a time for that of entries before the first one that has one: of a log that is followed from its end, they
+    /// are of the same second as the last entry before them.
+    pub(super) fn begin_at(&mut self, at_ns: i64) {
+        self.at_ns = Some(at_ns);
+    }
+
     /// Returns why the rest could not be read.
     #[must_use]
     pub fn damage(&self) -> Option<&Error> {

@@ -40,6 +40,13 @@ impl Opened {
         })
     }
 
+    /// The source is a log that is followed from its end, since a time in nanoseconds since 1970.
+    pub fn follow_from(&mut self, at_ns: i64) {
+        if let Self::GeneralLog(log) = self {
+            log.begin_at(at_ns);
+        }
+    }
+
     /// Returns what the statements were seen by.
     #[must_use]
     pub fn source(&self) -> SourceKind {

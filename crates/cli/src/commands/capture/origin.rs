@@ -14,6 +14,7 @@ use evenkeel_traffic::capture::uprobes::Uprobes;
 use evenkeel_traffic::capture::{Capture, Options};
 use evenkeel_traffic::source::{Following, Idle, Input, InputKind, Opened, PerformanceSchema};
 use evenkeel_traffic::{Coverage, Seen, Source, SourceKind, Statement};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::io::Read;
 use std::path::Path;
@@ -253,6 +254,7 @@ fn log(
         false => path.display().to_string(),
     };
     let mut cuts = Arc::default();
+    let since_ns = i64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX);
     let (input, known) = if args.follow {
         let log = Following::open(path, args.span, ui.cancel(), shared.idle())?;
         ui.note(&format!("following {name}"));
@@ -273,7 +275,10 @@ fn log(
             )
         }
         Some(kind @ (InputKind::SlowLog | InputKind::GeneralLog)) => {
-            let opened = Opened::new(input, kind, TimeZone::system(), Options::default())?;
+            let mut opened = Opened::new(input, kind, TimeZone::system(), Options::default())?;
+            if args.follow {
+                opened.follow_from(since_ns);
+            }
             Ok((opened, cuts))
         }
         Some(InputKind::Packets) => Err(Error::usage(format!(
