@@ -10,10 +10,6 @@ pub(super) const HEADER: usize = 7;
 const STEP: usize = 16 << 10;
 /// Most packets hold less than this.
 const SMALL: usize = 1 << 10;
-/// Packets that hold more than this are inflated by pieces.
-const MOST_WHOLE: usize = 64 << 10;
-/// What a zstd frame begins with.
-const ZSTD: u8 = 0x28;
 /// The window that a zstd frame may ask for, as a power of two: a packet has at most 16 MiB.
 const WINDOW: u32 = 24;
 
@@ -32,27 +28,11 @@ enum Engine {
     Zstd(Box<Decoder<'static>>),
 }
 
-/// Inflates packets that are there to their end.
-struct Whole {
-    engine: libdeflater::Decompressor,
-    out: Vec<u8>,
-}
-
-impl Default for Whole {
-    fn default() -> Self {
-        Self {
-            engine: libdeflater::Decompressor::new(),
-            out: Vec::new(),
-        }
-    }
-}
-
 /// Takes one direction's compressed packets apart.
 pub(super) struct Inflate {
     method: Method,
     /// Kept from packet to packet: a new one costs more than most packets.
     engine: Engine,
-    whole: Option<Whole>,
     /// The engine has seen nothing of this packet.
     is_fresh: bool,
     header: [u8; HEADER],
@@ -83,7 +63,6 @@ impl Inflate {
         Self {
             method,
             engine: Engine::None,
-            whole: None,
             is_fresh: false,
             header: [0; HEADER],
             have: 0,
@@ -121,14 +100,6 @@ impl Inflate {
                 }
                 continue;
             }
-            if self.is_whole_zlib(rest) {
-                let (taken, after) = rest.split_at(self.left);
-                (self.have, rest) = (0, after);
-                if !self.inflate_whole(taken, each) {
-                    return false;
-                }
-                continue;
-            }
             let (taken, after) = rest.split_at(rest.len().min(self.left));
             rest = after;
             self.left -= taken.len();
@@ -151,7 +122,7 @@ impl Inflate {
             return !matches!(self.engine, Engine::None);
         }
         if self.method == Method::Unknown {
-            self.method = if first == ZSTD {
+            self.method = if first == 0x28 {
                 Method::Zstd
             } else {
                 Method::Zlib
@@ -173,36 +144,6 @@ impl Inflate {
             (Engine::None, _) => self.engine = Engine::Zlib(Decompress::new(true)),
         }
         true
-    }
-
-    /// Whether a packet that begins here is there to its end, is zlib's, and no longer than most are.
-    fn is_whole_zlib(&self, rest: &[u8]) -> bool {
-        let is_zlib = match self.method {
-            Method::Zlib => true,
-            Method::Zstd => false,
-            Method::Unknown => rest[0] != ZSTD,
-        };
-        is_zlib
-            && self.is_fresh
-            && !self.is_plain
-            && rest.len() >= self.left
-            && self.plain_left <= MOST_WHOLE
-    }
-
-    /// Inflates a packet at once, in half of the time that it takes by pieces.
-    fn inflate_whole(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> bool {
-        self.method = Method::Zlib;
-        self.is_fresh = false;
-        let whole = self.whole.get_or_insert_with(Whole::default);
-        whole.out.resize(whole.out.len().max(self.plain_left), 0);
-        let out = &mut whole.out[..self.plain_left];
-        match whole.engine.zlib_decompress(bytes, out) {
-            Ok(length) => {
-                each(&whole.out[..length]);
-                true
-            }
-            Err(_) => false,
-        }
     }
 
     fn inflate(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> bool {
