@@ -84,7 +84,6 @@ pub struct GeneralLog {
     is_ended: bool,
     coverage: Coverage,
     unread: Vec<Unread>,
-    damage: Option<Error>,
 }
 
 impl GeneralLog {
@@ -103,7 +102,6 @@ impl GeneralLog {
             is_ended: false,
             coverage: Coverage::default(),
             unread: Vec::new(),
-            damage: None,
         }
     }
 
@@ -116,19 +114,7 @@ impl GeneralLog {
     /// Returns why the rest could not be read.
     #[must_use]
     pub fn damage(&self) -> Option<&Error> {
-        self.damage.as_ref()
-    }
-
-    /// Reads a line; false where there is none, or none that can be read.
-    fn next_line(&mut self) -> bool {
-        match self.lines.next() {
-            Ok(is_there) => is_there,
-            Err(error) => {
-                self.lines.is_ended = false;
-                self.damage = Some(error);
-                false
-            }
-        }
+        self.lines.damage.as_ref()
     }
 
     /// Returns the first places that could not be read.
@@ -316,7 +302,7 @@ impl Source for GeneralLog {
         each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
         cancel: &Cancel,
     ) -> Result<Coverage> {
-        while self.next_line() {
+        while self.lines.next() {
             self.line(each)?;
             if self.lines.number.is_multiple_of(LOOK_EVERY) && cancel.is_cancelled() {
                 return Ok(self.coverage);

@@ -20,6 +20,8 @@ pub(super) struct Lines {
     pub(super) is_ended: bool,
     /// Which line it is, from 1.
     pub(super) number: u64,
+    /// Why the rest could not be read.
+    pub(super) damage: Option<Error>,
 }
 
 impl Lines {
@@ -32,11 +34,23 @@ impl Lines {
             last: 0,
             is_ended: false,
             number: 0,
+            damage: None,
         }
     }
 
-    /// Reads the next line; false after the last.
-    pub(super) fn next(&mut self) -> Result<bool> {
+    /// Reads the next line; false after the last, and where there is damage.
+    pub(super) fn next(&mut self) -> bool {
+        match self.read() {
+            Ok(is_there) => is_there,
+            Err(error) => {
+                self.is_ended = false;
+                self.damage = Some(error);
+                false
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<bool> {
         self.text.clear();
         (self.bytes, self.last, self.is_ended) = (0, 0, false);
         self.number += 1;

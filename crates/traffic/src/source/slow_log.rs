@@ -48,7 +48,6 @@ pub struct SlowLog {
     schema: Option<String>,
     coverage: Coverage,
     unread: Vec<Unread>,
-    damage: Option<Error>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,26 +101,13 @@ impl SlowLog {
             schema: None,
             coverage: Coverage::default(),
             unread: Vec::new(),
-            damage: None,
         }
     }
 
     /// Returns why the rest could not be read.
     #[must_use]
     pub fn damage(&self) -> Option<&Error> {
-        self.damage.as_ref()
-    }
-
-    /// Reads a line; false where there is none, or none that can be read.
-    fn next_line(&mut self) -> bool {
-        match self.lines.next() {
-            Ok(is_there) => is_there,
-            Err(error) => {
-                self.lines.is_ended = false;
-                self.damage = Some(error);
-                false
-            }
-        }
+        self.lines.damage.as_ref()
     }
 
     /// Returns the first places that could not be read.
@@ -357,7 +343,7 @@ impl Source for SlowLog {
         each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
         cancel: &Cancel,
     ) -> Result<Coverage> {
-        while self.next_line() {
+        while self.lines.next() {
             self.line(each)?;
             if self.lines.number.is_multiple_of(LOOK_EVERY) && cancel.is_cancelled() {
                 break;

@@ -186,8 +186,9 @@ impl Planner {
             return Ok(());
         }
         let is_statement = matches!(one.command, Command::Query | Command::Execute);
-        let mode = self.choice.mode;
-        let known = is_statement.then(|| self.shapes.get(one.sql, || Known::of(one.sql, mode)));
+        let (mode, is_asked) = (self.choice.mode, self.choice.read_only);
+        let read = || Known::of(one.sql, mode, is_asked);
+        let known = is_statement.then(|| self.shapes.get(one.sql, read));
         if !self.choice.is_exact {
             let effect_ns = self.clock_ns.saturating_add(1).max(one.at_ns);
             return self.take(one, known.as_deref(), effect_ns);

@@ -15,7 +15,8 @@ impl Planner {
             return Ok(());
         };
         let mode = self.choice.mode;
-        let Known { access, only_reads } = Known::of(one.sql, mode);
+        let is_asked = self.choice.read_only;
+        let Known { access, only_reads } = Known::of(one.sql, mode, is_asked);
         let is_secret = memchr::memmem::find(one.sql, HIDDEN).is_some();
         if matches!(access.act, Act::Left(_)) || is_secret || one.is_cut() || one.is_unseen {
             self.session(one).prepared.remove(&id);
