@@ -30,7 +30,9 @@ pub fn source_of(servers: &[Answered], replica: usize, channel: &Channel) -> Opt
     let is_it = |one: &Answered| {
         let facts = one.facts.as_ref();
         facts.is_ok_and(|facts| {
-            channel.source_id == Some(facts.identity.id)
+            // Not known before it has connected for the first time since its start.
+            let is_its_id = channel.source_id.is_none_or(|id| id == facts.identity.id);
+            is_its_id
                 && channel.port == Some(facts.identity.port)
                 && is_its_host(one, facts, &channel.host)
         })

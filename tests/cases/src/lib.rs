@@ -31,6 +31,7 @@ pub mod rounds;
 pub mod shell;
 pub mod storm;
 pub mod taps;
+pub mod trio;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
 use evenkeel_backup::restore::{self, RestoreReport, RestoreRequest};
 use evenkeel_op::{Cancel, Result, Run, Silent};

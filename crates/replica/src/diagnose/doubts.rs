@@ -33,9 +33,11 @@ pub(super) struct Known {
 /// Asks them.
 pub(super) fn ask(targets: &[Target], servers: &[Answered]) -> Doubts {
     let mut doubts = Doubts::default();
+    // A server that is silent may be the source of any that it does not say to be.
+    let one_is_silent = servers.iter().any(|server| server.facts.is_err());
     for subject in Subject::all(servers) {
         let source = source_of(servers, subject.server, subject.channel);
-        let is_silent = source.is_some_and(|at| servers[at].facts.is_err());
+        let is_silent = source.map_or(one_is_silent, |at| servers[at].facts.is_err());
         let fetches = subject.channel.receiver == ThreadState::Running;
         if !fetches || is_silent {
             let place = address(subject.channel);

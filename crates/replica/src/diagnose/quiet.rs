@@ -99,8 +99,9 @@ fn stopped(subject: &Subject<'_>) -> Option<Finding> {
     let channel = subject.channel;
     let receiver = channel.receiver == ThreadState::Stopped && channel.receiver_error.is_none();
     let applier = channel.applier == ThreadState::Stopped && channel.applier_error.is_none();
-    if let (true, true, Some(damage)) = (receiver, applier, &subject.facts.relay_log_damage) {
-        return Some(relay_log_gone(subject, damage));
+    let mut gone = subject.facts.relay_logs_gone.iter();
+    if let Some((_, why)) = gone.find(|(name, _)| *name == channel.name) {
+        return Some(relay_log_gone(subject, why));
     }
     let what = match (receiver, applier) {
         (true, true) => "",
@@ -120,10 +121,10 @@ fn stopped(subject: &Subject<'_>) -> Option<Finding> {
     ))
 }
 
-fn relay_log_gone(subject: &Subject<'_>, damage: &str) -> Finding {
+fn relay_log_gone(subject: &Subject<'_>, why: &str) -> Finding {
     let finding = subject
         .finding(Failure::RelayLogGone)
-        .seen(format!("the relay log cannot be read: {damage}"));
+        .seen(format!("the relay log is not there: {why}"));
     let is_mariadb = subject.facts.flavour() == Flavour::MariaDb;
     let has_gtid = !subject.facts.applied.is_empty();
     let finding = match (is_mariadb, has_gtid, subject.fetch_again()) {

@@ -178,7 +178,7 @@ impl<'a> Asking<'a> {
             worker_errors: Vec::new(),
             unique_keys: Vec::new(),
             busy,
-            relay_log_damage: None,
+            relay_logs_gone: Vec::new(),
             heartbeat_s: None,
             is_out_of_space: false,
             refused: Vec::new(),
@@ -209,9 +209,13 @@ impl<'a> Asking<'a> {
                 && channel.receiver_error.is_none()
                 && channel.applier_error.is_none()
         };
-        if facts.channels.iter().any(stands) {
+        let standing = facts.channels.iter().filter(|channel| stands(channel));
+        let standing: Vec<String> = standing.map(|channel| channel.name.clone()).collect();
+        for channel in standing {
             // It stands without an error: is what it would go on with still there?
-            facts.relay_log_damage = self.relay_log_damage()?;
+            if let Some(why) = self.relay_log_gone(&channel)? {
+                facts.relay_logs_gone.push((channel, why));
+            }
         }
         Ok(())
     }
@@ -267,9 +271,17 @@ impl<'a> Asking<'a> {
         Ok(errors.collect())
     }
 
-    fn relay_log_damage(&mut self) -> Result<Option<String>> {
-        self.asks("SHOW RELAYLOG EVENTS");
-        match self.session.rows("SHOW RELAYLOG EVENTS LIMIT 1") {
+    fn relay_log_gone(&mut self, channel: &str) -> Result<Option<String>> {
+        let name = quote(channel);
+        let sql = match (channel, self.abilities.show_all_replicas_status) {
+            ("", _) => "SHOW RELAYLOG EVENTS LIMIT 1".to_owned(),
+            (_, true) => format!("SHOW RELAYLOG {name} EVENTS LIMIT 1"),
+            (_, false) => format!("SHOW RELAYLOG EVENTS LIMIT 1 FOR CHANNEL {name}"),
+        };
+        self.asks(&sql);
+        match self.session.rows(&sql) {
+            // Every relay log begins with an event.
+            Ok(rows) if rows.is_empty() => Ok(Some(format!("{sql} shows nothing"))),
             Ok(_) => Ok(None),
             Err(error) if matches!(error.kind(), ErrorKind::Unreachable) => Err(error),
             Err(error) if error.kind() == ErrorKind::Refused => {

@@ -91,8 +91,8 @@ pub struct Facts {
     pub unique_keys: Vec<((String, String), Vec<String>)>,
     /// Its threads that are at something, and those with an open transaction.
     pub busy: Vec<Busy>,
-    /// Why the relay log cannot be read from its first file, if that was asked and failed.
-    pub relay_log_damage: Option<String>,
+    /// Channels that stand without an error and whose relay log is not there, each with what the server says.
+    pub relay_logs_gone: Vec<(String, String)>,
     /// Age of the newest heartbeat in seconds.
     pub heartbeat_s: Option<f64>,
     /// A thread waits for free space: what would hang was not asked.
