@@ -59,9 +59,15 @@ impl Trio {
                 args.extend(OPTIONS);
                 args.extend(more);
                 args.push(id);
-                server
+                let launch = server
                     .prepare(&scratch.join(&format!("data{at}")), &args)
-                    .with_networking()
+                    .with_networking();
+                match relay_logs {
+                    Some(elsewhere) => {
+                        launch.arg(format!("--relay-log={}/relay{at}", elsewhere.display()))
+                    }
+                    None => launch,
+                }
             })
             .collect();
         let running: Vec<Option<Running>> = launches
