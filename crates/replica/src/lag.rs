@@ -2,7 +2,7 @@
 
 use crate::survey::{Facts, LoggedFile};
 use evenkeel_binlog::{Gtid, GtidSet};
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::GtidKind;
 use evenkeel_server::replication::{Channel, Position};
 use serde::Serialize;
 
@@ -56,12 +56,13 @@ fn bytes_between(from: &Position, to: &Position, files: &[LoggedFile]) -> Option
 }
 
 fn transactions(replica: &Facts, source: &Facts) -> Option<u64> {
-    if replica.flavour() != source.flavour() || source.logged.is_empty() {
+    if replica.gtid_kind() != source.gtid_kind() || source.logged.is_empty() {
         return None;
     }
-    match source.flavour() {
-        Flavour::MySql => Some(count(&source.logged.without(&replica.applied))),
-        Flavour::MariaDb => {
+    match source.gtid_kind() {
+        GtidKind::None => None,
+        GtidKind::MySql => Some(count(&source.logged.without(&replica.applied))),
+        GtidKind::MariaDb => {
             let number = |set: &GtidSet, of: u32| {
                 set.lasts().into_iter().find_map(|gtid| match gtid {
                     Gtid::MariaDb {

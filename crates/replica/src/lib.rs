@@ -1,5 +1,5 @@
 //! Replicas: servers are asked how they are (`survey`), laid out by who replicates from whom (`topology`), and what is
-//! wrong is named, with what mends it (`diagnose`).
+//! wrong is named, with what repairs it (`diagnose`).
 
 pub mod diagnose;
 pub mod lag;

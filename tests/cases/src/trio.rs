@@ -313,7 +313,7 @@ impl Trio {
     }
 
     /// Runs the statements of a repair, in their order; what is no statement is left out.
-    pub fn mend(&self, at: usize, found: &Value) {
+    pub fn repair(&self, at: usize, found: &Value) {
         for step in found["repair"].as_array().expect("steps") {
             if let Some(sql) = step["sql"].as_str() {
                 self.sql(at, sql);

@@ -260,6 +260,43 @@ fn serve(house: &House, command: &str, socket: &str) {
 }
 
 #[test]
+fn diagnose() {
+    let house = House::new("db2", PROGRAM);
+    house.start_another("db1", 1, "--binlog-format=ROW");
+    house.sql_of(
+        "db1",
+        "CREATE USER repl@'%' IDENTIFIED BY 's3cret'; GRANT REPLICATION SLAVE ON *.* TO repl@'%'; \
+         CREATE USER monitor@'%'; \
+         GRANT PROCESS, BINLOG MONITOR, REPLICA MONITOR ON *.* TO monitor@'%'; \
+         CREATE DATABASE stock; CREATE TABLE stock.orders (id INT PRIMARY KEY, state INT); \
+         INSERT INTO stock.orders VALUES (1, 1)",
+    );
+    house.start_mariadb();
+    house.sql("RESET MASTER");
+    house.sql(
+        "CHANGE MASTER TO MASTER_HOST='db1', MASTER_USER='repl', MASTER_PASSWORD='s3cret', \
+         MASTER_USE_GTID=slave_pos; START SLAVE",
+    );
+    house.until("mariadb -e 'SELECT * FROM stock.orders' | grep 1");
+    let mut page = Page::open(&house, "tasks/diagnose.md");
+    page.pass(
+        "CREATE USER",
+        "tests/cases/tests/pages_of_restores.rs",
+        "REPLICA MONITOR",
+    );
+    page.run("evenkeel replica status");
+    page.before(
+        "evenkeel replica diagnose",
+        "mariadb -e 'SET sql_log_bin=0; DELETE FROM stock.orders'
+         mariadb -h db1 -u root -e 'UPDATE stock.orders SET state = 2'
+         until mariadb -e 'SHOW SLAVE STATUS\\G' | grep -q 'Slave_SQL_Running: No'; do sleep 0.1; done",
+    );
+    page.code("evenkeel replica diagnose", 4);
+    page.run("evenkeel replica diagnose");
+    page.end();
+}
+
+#[test]
 fn replica() {
     let house = House::new("db2", PROGRAM);
     house.start_another("db1", 1, "");

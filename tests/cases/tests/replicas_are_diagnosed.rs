@@ -1,4 +1,4 @@
-//! Does `replica diagnose` name what is wrong with real replicas, and does what it says mend them?
+//! Does `replica diagnose` name what is wrong with real replicas, and does what it says repair them?
 
 use evenkeel_cases::trio::Trio;
 use evenkeel_server::replication::ThreadState;
@@ -29,7 +29,7 @@ fn rows(trio: &Trio) {
         "{found}"
     );
     trio.unlogged(1, &["INSERT INTO shop.a VALUES (1, 10, 'one')"]);
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 
     trio.unlogged(1, &["DELETE FROM shop.a WHERE id = 1"]);
@@ -37,7 +37,7 @@ fn rows(trio: &Trio) {
     trio.until_applier_fails(1);
     let found = trio.finds(1, "missing-row-deleted");
     trio.unlogged(1, &["INSERT INTO shop.a VALUES (1, 10, 'ONE')"]);
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 
     trio.unlogged(1, &["INSERT INTO shop.a VALUES (4, 400, 'rogue')"]);
@@ -49,7 +49,7 @@ fn rows(trio: &Trio) {
         "{found}"
     );
     trio.unlogged(1, &["DELETE FROM shop.a WHERE id = 4"]);
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 
     trio.unlogged(1, &["INSERT INTO shop.a VALUES (500, 50, 'rogue')"]);
@@ -61,7 +61,7 @@ fn rows(trio: &Trio) {
         "{found}"
     );
     trio.unlogged(1, &["DELETE FROM shop.a WHERE id = 500"]);
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 
     trio.unlogged(1, &["DELETE FROM shop.nokey WHERE id = 1"]);
@@ -99,7 +99,7 @@ fn tables(trio: &Trio) {
     trio.until_applier_fails(1);
     let found = trio.finds(1, "definition-differs");
     trio.unlogged(1, &["RENAME TABLE shop.elsewhere TO shop.nokey"]);
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 
     let mut reader = trio.session(1);
@@ -107,10 +107,10 @@ fn tables(trio: &Trio) {
     reader.rows("SELECT * FROM shop.a").unwrap();
     trio.sql(0, "ALTER TABLE shop.a COMMENT = 'changed'");
     until_a_thread(trio, "metadata lock");
-    let found = trio.finds(1, "applier-blocked");
+    let found = trio.finds(1, "sql-thread-blocked");
     let kill = format!("KILL {}", reader.id());
     assert!(found["repair"].to_string().contains(&kill), "{found}");
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 
     trio.sql(1, "SET GLOBAL innodb_lock_wait_timeout = 1");
@@ -129,7 +129,7 @@ fn tables(trio: &Trio) {
     let session = format!("session {} of root", writer.id());
     assert!(found["evidence"].to_string().contains(&session), "{found}");
     drop(writer);
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 }
 
@@ -138,7 +138,7 @@ fn sources(trio: &Trio) {
     trio.order(1, "STOP", "");
     let found = trio.finds(1, "stopped");
     assert_eq!(found["class"], "automatic");
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 
     trio.order(1, "STOP", "IO_THREAD");
@@ -153,7 +153,7 @@ fn sources(trio: &Trio) {
     });
     let found = trio.finds(1, "login-refused");
     trio.sql(0, &password("s3cret"));
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 
     // Nothing listens at the port of TCP's multiplexer.
@@ -242,7 +242,7 @@ fn relay_logs(trio: &Trio) {
     trio.until_applier_fails(1);
     let found = trio.finds(1, "relay-log-damaged");
     assert_eq!(found["class"], "automatic");
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.catch_up();
 }
 
@@ -287,6 +287,23 @@ fn purged(trio: &Trio) {
     }
 }
 
+/// A source that has lost its history.
+fn reset(trio: &Trio) {
+    trio.order(1, "STOP", "");
+    let sql = match trio.server.id {
+        "mysql-9" => "RESET BINARY LOGS AND GTIDS",
+        _ => "RESET MASTER",
+    };
+    trio.sql(0, sql);
+    trio.sql(0, "INSERT INTO shop.a VALUES (990, 990, 'another history')");
+    trio.order(1, "START", "");
+    trio.until(1, "it cannot fetch", |channel| {
+        channel.receiver_error.is_some()
+    });
+    let found = trio.finds(1, "history-differs");
+    assert_eq!(found["class"], "never");
+}
+
 /// A write of the replica's own.
 fn own(trio: &Trio) {
     trio.sql(2, "INSERT INTO shop.a VALUES (900, 900, 'errant')");
@@ -309,7 +326,7 @@ fn at_risk(trio: &mut Trio) {
     });
     let found = trio.finds(1, "fetched-logs-at-risk");
     assert_eq!(found["class"], "automatic");
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     evenkeel_testkit::until("what was fetched is applied", || {
         let count = trio
             .session(1)
@@ -484,6 +501,7 @@ fn of_mariadb_by_gtid() {
     gone(&mut trio);
     purged(&trio);
     own(&trio);
+    reset(&trio);
 }
 
 #[test]
@@ -517,7 +535,7 @@ fn ahead(trio: &Trio) {
     let found = trio.finds(1, "gtid-position-ahead");
     // What it says is right: with that position, a switch to GTID loses nothing.
     trio.order(1, "STOP", "");
-    trio.mend(1, &found);
+    trio.repair(1, &found);
     trio.change(1, "MASTER_USE_GTID=slave_pos");
     trio.order(1, "START", "");
     trio.catch_up();
@@ -590,6 +608,7 @@ fn of_mysql_8_0() {
     gone(&mut trio);
     purged(&trio);
     own(&trio);
+    reset(&trio);
 }
 
 #[test]

@@ -33,8 +33,8 @@ fn is_shown(server: TestServer, by: By) {
     for at in [1, 2] {
         let channel = &of(&ended.answer, &trio, at)["channels"][0];
         assert_eq!(channel["source_server"], source.as_str());
-        assert_eq!(channel["receiver"], "running");
-        assert_eq!(channel["applier"], "running");
+        assert_eq!(channel["io_thread"], "running");
+        assert_eq!(channel["sql_thread"], "running");
         assert_eq!(channel["by_gtid"], by == By::Gtid);
         assert_eq!(channel["lag"]["to_apply_bytes"], 0, "{channel}");
     }
@@ -51,7 +51,7 @@ fn is_shown(server: TestServer, by: By) {
     // Whether replication runs does not matter: all was answered.
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let channel = &of(&ended.answer, &trio, 1)["channels"][0];
-    assert_eq!(channel["applier"], "stopped");
+    assert_eq!(channel["sql_thread"], "stopped");
     assert!(
         channel["lag"]["to_apply_bytes"].as_u64() > Some(300),
         "{channel}"

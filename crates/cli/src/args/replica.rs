@@ -7,7 +7,7 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 Examples:
   evenkeel replica status db1 db2 db3           Who replicates from whom, and how far behind
-  evenkeel replica diagnose db1 db2 db3         What is wrong, what mends it, and what not to do";
+  evenkeel replica diagnose db1 db2 db3         What is wrong, what repairs it, and what not to do";
 
 /// Show replicas and their sources, and say what is wrong with them.
 #[derive(Args, Debug)]
@@ -23,7 +23,7 @@ pub struct Replica {
 pub enum ReplicaVerb {
     /// Show who replicates from whom, whether it runs, and how far behind it is.
     Status(ReplicaStatus),
-    /// Name what is wrong with replicas, with the evidence, what mends it, and what not to do.
+    /// Name what is wrong with replicas, with the evidence, what repairs it, and what not to do.
     Diagnose(ReplicaDiagnose),
 }
 
@@ -77,8 +77,8 @@ Every server is asked twice, a second apart; what both answers say is found. Nam
 too: some failures (a position that is ahead, transactions of a replica's own, a server number that is used twice)
 show only beside them. What could not be checked without them is named.
 
-Class says who may mend it. automatic: it can do no harm. planned: a person looks at the plan first. never: only a
-person can know what is right. wait: it mends itself.
+Class says who may repair it. automatic: it can do no harm. planned: a person looks at the plan first. never: only a
+person can know what is right. wait: it repairs itself.
 
 Nothing is changed by this command.
 

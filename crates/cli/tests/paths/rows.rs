@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 32] = [
+const CONNECTING: [(&str, &str); 34] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -79,6 +79,8 @@ const CONNECTING: [(&str, &str); 32] = [
     ("queue peek", "a.b"),
     ("queue status", ""),
     ("replay", "{slow.log} --read-only"),
+    ("replica diagnose", ""),
+    ("replica status", ""),
     ("top", "--count=1 --interval=500ms"),
 ];
 
@@ -269,6 +271,8 @@ restore --ssh-program | no-program | 13 | the connection ended | restore {reposi
 restore --target | - | 0 | "target": "PATH" | restore {repository} --target={}
 restore --target | directory | 0 | "target": "PATH" | restore {repository} --target={}
 restore repository | repository | 0 | "files": 1 | restore {} --target={new}
+replica diagnose --fleet | watched.toml | 14 | nobody is let in | replica diagnose --fleet={}
+replica status --fleet | watched.toml | 14 | nobody is let in | replica status --fleet={}
 top --fleet | watched.toml | 14 | nobody is let in | top --fleet={} --count=1 --interval=500ms
 url compress --table | table | 0 | | url compress {urls} --table={}
 url compress file | urls | 0 | | url compress {}

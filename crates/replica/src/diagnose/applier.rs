@@ -5,7 +5,7 @@ use super::catalogue::{Class, Failure};
 use super::finding::{Finding, Subject, quoted};
 use crate::survey::table_in_error;
 use crate::topology::address;
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::GtidKind;
 use evenkeel_server::replication::Positioning;
 
 /// Numbers of errors that say that a table, column or database is not as it should be.
@@ -38,7 +38,7 @@ pub(super) fn find(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
             )
             .sql(subject.name, subject.start_applier(), "go on"),
     };
-    Some(finding.seen(format!("applier error {number}: {text}")))
+    Some(finding.seen(format!("SQL thread, error {number}: {text}")))
 }
 
 /// Returns the error that is the cause: with parallel workers, the coordinator only says that one of them failed.
@@ -156,7 +156,7 @@ fn row_in_the_way(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding
 /// Whether this replica's own binary log has what comes next.
 fn applied_already(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
     let channel = subject.channel;
-    if subject.facts.flavour() != Flavour::MariaDb || channel.positioning != Positioning::File {
+    if subject.facts.gtid_kind() != GtidKind::MariaDb || channel.positioning != Positioning::File {
         return None;
     }
     let at = seen.gtid_at(subject)?;
@@ -182,7 +182,7 @@ fn applied_already(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
         subject
             .finding(Failure::AppliedAlready)
             .seen(format!(
-                "its own binary log has {}, and the source says that the applier is at {at}",
+                "its own binary log has {}, and the source says that the SQL thread is at {at}",
                 of_source.join(",")
             ))
             .sql(subject.name, subject.order("STOP", ""), "nothing may run")
@@ -253,13 +253,13 @@ fn relay_log(subject: &Subject<'_>, seen: &Seen<'_>) -> Finding {
     };
     let by_gtid = subject.channel.positioning == Positioning::Gtid;
     let (stop, start) = (subject.order("STOP", ""), subject.order("START", ""));
-    match (subject.facts.flavour(), by_gtid) {
-        (Flavour::MariaDb, true) => finding.sql(subject.name, stop, "").sql(
+    match (subject.facts.gtid_kind(), by_gtid) {
+        (GtidKind::MariaDb, true) => finding.sql(subject.name, stop, "").sql(
             subject.name,
             start,
             "the relay logs are deleted and fetched again",
         ),
-        (Flavour::MySql, true) => finding
+        (_, true) => finding
             .sql(subject.name, stop, "")
             .sql(
                 subject.name,
@@ -270,9 +270,11 @@ fn relay_log(subject: &Subject<'_>, seen: &Seen<'_>) -> Finding {
         (_, false) => {
             let finding = finding.sql(subject.name, stop, "");
             match subject.fetch_again() {
-                Some(sql) => {
-                    finding.sql(subject.name, sql, "fetch again from where the applier is")
-                }
+                Some(sql) => finding.sql(
+                    subject.name,
+                    sql,
+                    "fetch again from where the SQL thread is",
+                ),
                 None => finding,
             }
             .sql(subject.name, start, "")

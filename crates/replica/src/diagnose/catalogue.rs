@@ -1,14 +1,14 @@
-//! The failures that have a name: what each is, who may mend it, and what must not be tried.
+//! The failures that have a name: what each is, who may repair it, and what must not be tried.
 
 use serde::Serialize;
 
-/// Who may mend a failure.
+/// Who may repair a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// It mends itself.
+    /// It repairs itself.
     Wait,
-    /// Mending it can do no harm.
+    /// Repairing it can do no harm.
     Automatic,
     /// A person looks at the plan first.
     Planned,
@@ -101,7 +101,7 @@ pub enum Failure {
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// Who may mend it.
+    /// Who may repair it.
     pub class: Class,
     /// What it is.
     pub what: &'static str,
@@ -129,6 +129,11 @@ impl Failure {
             | Self::RowsDiffer
             | Self::IndexDamaged
             | Self::TableDamaged => self.of_data(),
+            Self::OwnTransactions
+            | Self::GtidPositionAhead
+            | Self::FetchedLogsAtRisk
+            | Self::AppliedAlready
+            | Self::AppliedWithGaps => self.of_positions(),
             Self::SourceUnreachable
             | Self::LoginRefused
             | Self::LogPurged
@@ -215,14 +220,14 @@ impl Failure {
                 name: "login-refused",
                 class: Class::Automatic,
                 what: "the source does not let the replica in",
-                avoid: "Waiting is not enough once the receiver stands (MySQL 8.4 and later give up after 10 tries).",
+                avoid: "Waiting is not enough once the IO thread has stopped (MySQL 8.4 and later give up after 10 tries).",
             },
             Self::LogPurged => Entry {
                 name: "log-purged",
                 class: Class::Planned,
                 what: "the source does not have the binary log any more that this replica needs next",
                 avoid: "Do not start at the source's first log: what was purged would be missing for ever. \
-                        The applier's thread still says Yes.",
+                        The SQL thread still says Yes.",
             },
             Self::HistoryDiffers => Entry {
                 name: "history-differs",
@@ -258,14 +263,8 @@ impl Failure {
         }
     }
 
-    fn of_progress(self) -> Entry {
+    fn of_positions(self) -> Entry {
         match self {
-            Self::LockWait => Entry {
-                name: "lock-wait",
-                class: Class::Automatic,
-                what: "the applier gave up waiting for a lock that another session holds",
-                avoid: "",
-            },
             Self::OwnTransactions => Entry {
                 name: "own-transactions",
                 class: Class::Never,
@@ -275,7 +274,7 @@ impl Failure {
             Self::GtidPositionAhead => Entry {
                 name: "gtid-position-ahead",
                 class: Class::Planned,
-                what: "gtid_slave_pos is ahead of what was applied, because the receiver of a replica by file and \
+                what: "gtid_slave_pos is ahead of what was applied, because the IO thread of a replica by file and \
                        position was restarted",
                 avoid: "Switching to GTID now skips transactions, with every status green.",
             },
@@ -286,29 +285,40 @@ impl Failure {
                 avoid: "On MariaDB with GTIDs, stopping and starting both threads deletes the relay logs: \
                         start the SQL thread only.",
             },
+            Self::AppliedAlready => Entry {
+                name: "applied-already",
+                class: Class::Planned,
+                what: "what the SQL thread is about to apply was applied before: its position is older than the data",
+                avoid: "Do not delete the rows in the way: they are right. Updates would be applied twice, unnoticed.",
+            },
+            _ => Entry {
+                name: "applied-with-gaps",
+                class: Class::Automatic,
+                what: "parallel workers left gaps between applied transactions",
+                avoid: "Do not use its position for another replica: what is behind the gaps would be applied twice.",
+            },
+        }
+    }
+
+    fn of_progress(self) -> Entry {
+        match self {
+            Self::LockWait => Entry {
+                name: "lock-wait",
+                class: Class::Automatic,
+                what: "the SQL thread gave up waiting for a lock that another session holds",
+                avoid: "",
+            },
             Self::RelayLogDamaged => Entry {
                 name: "relay-log-damaged",
                 class: Class::Automatic,
                 what: "the relay log cannot be read",
                 avoid: "A plain restart reads the same relay log again, except on MariaDB with GTIDs.",
             },
-            Self::AppliedAlready => Entry {
-                name: "applied-already",
-                class: Class::Planned,
-                what: "what the applier is about to apply was applied before: its position is older than the data",
-                avoid: "Do not delete the rows in the way: they are right. Updates would be applied twice, unnoticed.",
-            },
             Self::RelayLogGone => Entry {
                 name: "relay-log-gone",
                 class: Class::Planned,
                 what: "the relay log is not where the replica looks for it; no status has an error",
                 avoid: "No error number does not mean that it is well: START fails.",
-            },
-            Self::AppliedWithGaps => Entry {
-                name: "applied-with-gaps",
-                class: Class::Automatic,
-                what: "parallel workers left gaps between applied transactions",
-                avoid: "Do not use its position for another replica: what is behind the gaps would be applied twice.",
             },
             Self::DiskFull => Entry {
                 name: "disk-full",
@@ -323,9 +333,9 @@ impl Failure {
                 avoid: "",
             },
             Self::ApplierBlocked => Entry {
-                name: "applier-blocked",
+                name: "sql-thread-blocked",
                 class: Class::Planned,
-                what: "the applier waits for a lock that another session holds",
+                what: "the SQL thread waits for a lock that another session holds",
                 avoid: "It is no slow disk. The lag grows until that session ends.",
             },
             Self::Stopped => Entry {

@@ -5,7 +5,7 @@ use super::greeting::{Greeting, greeting};
 use crate::survey::{Answered, Target};
 use crate::topology::{address, source_of};
 use evenkeel_binlog::GtidSet;
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::GtidKind;
 use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::replication::{Position, Positioning, ThreadState};
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ pub(super) fn ask(targets: &[Target], servers: &[Answered]) -> Doubts {
         }
         let by_position = subject.channel.positioning == Positioning::File;
         let stands = subject.channel.applier != ThreadState::Running;
-        if let (Flavour::MariaDb, true, true, Some(source), Some(at)) = (
-            subject.facts.flavour(),
+        if let (GtidKind::MariaDb, true, true, Some(source), Some(at)) = (
+            subject.facts.gtid_kind(),
             by_position,
             stands,
             source.filter(|_| !is_silent),

@@ -14,15 +14,15 @@ pub struct Finding {
     pub channel: Option<String>,
     /// What is wrong.
     pub failure: Failure,
-    /// Who may mend it: the failure's class, or a stricter one.
+    /// Who may repair it: the failure's class, or a stricter one.
     pub class: Class,
     /// What says so.
     pub evidence: Vec<String>,
-    /// What mends it, step by step.
+    /// What repairs it, step by step.
     pub repair: Vec<Step>,
 }
 
-/// A step that mends.
+/// A step that repairs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Where: a server's name, or the address of one that was not asked.

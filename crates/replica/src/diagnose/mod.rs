@@ -1,4 +1,4 @@
-//! What is wrong with replicas, by name, with the evidence, what mends it, and what must not be tried.
+//! What is wrong with replicas, by name, with the evidence, what repairs it, and what must not be tried.
 //!
 //! Every server is asked twice. A failure counts if both answers show it: what is seen once is a moment.
 

@@ -7,7 +7,7 @@ use crate::lag::intervals;
 use crate::survey::{Busy, Facts};
 use evenkeel_binlog::{Gtid, GtidSet};
 use evenkeel_op::units;
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::GtidKind;
 use evenkeel_server::replication::{Positioning, ThreadState};
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ pub(super) fn of_server(server: usize, name: &str, facts: &Facts) -> Option<Find
 /// Whether parallel workers left gaps: only where nothing runs, as gaps are normal while they work.
 fn has_gaps(subject: &Subject<'_>) -> bool {
     let facts = subject.facts;
-    if facts.flavour() != Flavour::MySql
+    if facts.gtid_kind() == GtidKind::MariaDb
         || facts.workers == 0
         || subject.channel.applier != ThreadState::Stopped
     {
@@ -125,7 +125,7 @@ fn relay_log_gone(subject: &Subject<'_>, why: &str) -> Finding {
     let finding = subject
         .finding(Failure::RelayLogGone)
         .seen(format!("the relay log is not there: {why}"));
-    let is_mariadb = subject.facts.flavour() == Flavour::MariaDb;
+    let is_mariadb = subject.facts.gtid_kind() == GtidKind::MariaDb;
     let has_gtid = !subject.facts.applied.is_empty();
     let finding = match (is_mariadb, has_gtid, subject.fetch_again()) {
         (true, true, _) => finding
@@ -143,7 +143,7 @@ fn relay_log_gone(subject: &Subject<'_>, why: &str) -> Finding {
             subject.order("RESET", ""),
             "deletes the relay logs; GTIDs say what is missing",
         ),
-        (_, _, Some(sql)) => finding.sql(subject.name, sql, "fetch again from where the applier is"),
+        (_, _, Some(sql)) => finding.sql(subject.name, sql, "fetch again from where the SQL thread is"),
         _ => finding.step(subject.name, "rebuild this replica: its position is not known"),
     };
     finding.sql(subject.name, subject.order("START", ""), "go on")
@@ -164,7 +164,7 @@ fn blocked(subject: &Subject<'_>) -> Option<Finding> {
     };
     let mut finding = subject
         .finding(Failure::ApplierBlocked)
-        .seen(format!("the applier says: {does}"));
+        .seen(format!("the SQL thread says: {does}"));
     for suspect in suspects(subject.facts) {
         finding = finding.seen(suspect);
     }
@@ -231,15 +231,16 @@ fn own_transactions(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
     let mut more = subject.facts.logged.clone();
     // Without one of its sources, its transactions could not be told from the replica's own.
     for source in sources? {
-        if source.flavour() != subject.facts.flavour() {
+        if source.gtid_kind() != subject.facts.gtid_kind() {
             return None;
         }
         more = more.without(&source.logged);
     }
-    let own: Vec<String> = match subject.facts.flavour() {
-        Flavour::MySql if more.is_empty() => Vec::new(),
-        Flavour::MySql => vec![more.to_string()],
-        Flavour::MariaDb => {
+    let own: Vec<String> = match subject.facts.gtid_kind() {
+        GtidKind::None => Vec::new(),
+        GtidKind::MySql if more.is_empty() => Vec::new(),
+        GtidKind::MySql => vec![more.to_string()],
+        GtidKind::MariaDb => {
             let lasts = all_of_mariadb(&more);
             let own = lasts
                 .iter()
@@ -298,7 +299,7 @@ fn position_ahead(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
         subject
             .finding(Failure::GtidPositionAhead)
             .seen(format!(
-                "gtid_slave_pos is {}, and {}:{}, where the applier is, is {applied}",
+                "gtid_slave_pos is {}, and {}:{}, where the SQL thread is, is {applied}",
                 subject.facts.applied, at.file, at.position
             ))
             .step(

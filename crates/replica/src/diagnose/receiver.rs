@@ -5,7 +5,7 @@ use super::catalogue::{Class, Failure};
 use super::finding::{Finding, Subject};
 use super::greeting::Greeting;
 use crate::topology::address;
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::GtidKind;
 use evenkeel_server::replication::{Positioning, ThreadState};
 
 const NETWORK: [u32; 12] = [
@@ -19,7 +19,7 @@ pub(super) fn find(subject: &Subject<'_>, seen: &Seen<'_>) -> Vec<Finding> {
     let found = match &channel.receiver_error {
         Some((number, text)) => {
             let finding = of_error(subject, *number, text, seen);
-            Some(finding.seen(format!("receiver error {number}: {text}")))
+            Some(finding.seen(format!("IO thread, error {number}: {text}")))
         }
         None => quiet(subject, seen),
     };
@@ -96,12 +96,12 @@ fn donors(subject: &Subject<'_>, mut finding: Finding, seen: &Seen<'_>) -> Findi
     for (at, other) in seen.servers.iter().enumerate() {
         let Ok(facts) = &other.facts else { continue };
         let is_source = seen.source(subject) == Some(at);
-        if at == subject.server || is_source || facts.flavour() != subject.facts.flavour() {
+        if at == subject.server || is_source || facts.gtid_kind() != subject.facts.gtid_kind() {
             continue;
         }
         let name = &other.name;
-        match facts.flavour() {
-            Flavour::MySql if !facts.logged.is_empty() => {
+        match facts.gtid_kind() {
+            GtidKind::MySql if !facts.logged.is_empty() => {
                 let is_ahead = !facts.logged.without(&subject.facts.applied).is_empty();
                 let gone = facts.purged.without(&subject.facts.applied);
                 finding = match (is_ahead, gone.is_empty()) {
@@ -115,7 +115,7 @@ fn donors(subject: &Subject<'_>, mut finding: Finding, seen: &Seen<'_>) -> Findi
                     (false, _) => finding,
                 };
             }
-            Flavour::MariaDb if facts.log_end.is_some() => {
+            GtidKind::MariaDb if facts.log_end.is_some() => {
                 finding = finding.seen(format!(
                     "{name} has a binary log: before it can stand in, prove that no transaction is missing in it \
                      (donor-incomplete)"
@@ -131,7 +131,7 @@ fn login(subject: &Subject<'_>) -> Finding {
     let finding = subject.finding(Failure::LoginRefused).step(
         &address(subject.channel),
         format!(
-            "mend the account '{}': its password, its host, REPLICATION SLAVE, and TLS as it requires",
+            "correct the account '{}': its password, its host, REPLICATION SLAVE, and TLS as it requires",
             subject.channel.user
         ),
     );
@@ -211,7 +211,7 @@ fn quiet(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
         ThreadState::Connecting => {
             let finding = unreachable(subject, seen);
             Some(finding.seen(format!(
-                "the receiver is '{}' without an error",
+                "the IO thread is '{}' without an error",
                 channel.receiver_word
             )))
         }
@@ -219,7 +219,7 @@ fn quiet(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
         ThreadState::Running => seen.is_frozen(subject).then(|| {
             subject
                 .finding(Failure::SourceFrozen)
-                .seen("the receiver's status is green, but the source accepts connections and says nothing")
+                .seen("the IO thread's status is green, but the source accepts connections and says nothing")
                 .step(subject.name, "nothing: it continues when the source does")
         }),
         ThreadState::Stopped | ThreadState::Unknown => None,
@@ -231,7 +231,7 @@ fn at_risk(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
     let channel = subject.channel;
     let received = channel.received_gtid.as_ref()?.parse().ok();
     let received: evenkeel_binlog::GtidSet = received?;
-    let is_mariadb = subject.facts.flavour() == Flavour::MariaDb;
+    let is_mariadb = subject.facts.gtid_kind() == GtidKind::MariaDb;
     let waits = !received.without(&subject.facts.applied).is_empty();
     let is_gone = channel.receiver != ThreadState::Running && !seen.answers(subject);
     let stands = channel.applier == ThreadState::Stopped;

@@ -6,7 +6,7 @@ use super::greeting::Greeting;
 use crate::survey::{Answered, Facts};
 use crate::topology::{address, source_of};
 use evenkeel_binlog::GtidSet;
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::GtidKind;
 use evenkeel_server::replication::{Channel, Positioning, ThreadState};
 
 /// One look at all servers.
@@ -94,7 +94,7 @@ impl<'a> Seen<'a> {
         if self.source(subject).is_some() {
             return None;
         }
-        let by_position = subject.facts.flavour() == Flavour::MariaDb
+        let by_position = subject.facts.gtid_kind() == GtidKind::MariaDb
             && subject.channel.positioning == Positioning::File;
         let position = if by_position {
             ", gtid-position-ahead"

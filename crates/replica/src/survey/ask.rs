@@ -4,7 +4,7 @@ use super::facts::{Busy, Facts, Identity, LoggedFile, WorkerError};
 use super::{Questions, Shared};
 use evenkeel_binlog::GtidSet;
 use evenkeel_op::{ErrorKind, Result};
-use evenkeel_server::abilities::{Abilities, Flavour, GtidKind};
+use evenkeel_server::abilities::{Abilities, GtidKind};
 use evenkeel_server::connect::{Row, RowLimit, Session, quote};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::{Channel, Position, ThreadState};
@@ -21,11 +21,7 @@ const THREADS: &str = "SELECT p.ID, p.USER, p.COMMAND, p.TIME, p.STATE, LEFT(p.I
     TIMESTAMPDIFF(SECOND, t.trx_started, NOW()) FROM information_schema.PROCESSLIST p \
     LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID \
     WHERE p.ID <> CONNECTION_ID()";
-const VARIABLES: [&str; 12] = [
-    "gtid_strict_mode",
-    "slave_preserve_commit_order",
-    "replica_preserve_commit_order",
-    "slave_parallel_mode",
+const VARIABLES: [&str; 8] = [
     "slave_parallel_workers",
     "replica_parallel_workers",
     "slave_parallel_threads",
@@ -136,19 +132,12 @@ impl<'a> Asking<'a> {
             let found = variables.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.as_str())
         };
-        let is_on = |name: &str| of(name).is_some_and(|value| matches!(value, "ON" | "1"));
         let workers = [
             "replica_parallel_workers",
             "slave_parallel_workers",
             "slave_parallel_threads",
         ];
         let workers = workers.into_iter().find_map(|name| of(name)?.parse().ok());
-        let keeps_commit_order = match self.abilities.flavour {
-            Flavour::MariaDb => of("slave_parallel_mode") != Some("aggressive"),
-            Flavour::MySql => {
-                is_on("slave_preserve_commit_order") || is_on("replica_preserve_commit_order")
-            }
-        };
         let identity = Identity {
             id: of("server_id").and_then(|id| id.parse().ok()).unwrap_or(0),
             uuid: of("server_uuid").map(str::to_owned),
@@ -157,7 +146,6 @@ impl<'a> Asking<'a> {
             is_read_only: of("read_only").is_some_and(|value| !matches!(value, "OFF" | "0")),
             version: String::new(),
         };
-        let is_strict = is_on("gtid_strict_mode");
         let version = self.rows("SELECT VERSION()")?;
         let version = version.first().and_then(|row| row.at(0));
         Ok(Facts {
@@ -168,8 +156,6 @@ impl<'a> Asking<'a> {
             abilities: self.abilities.clone(),
             channels: Vec::new(),
             workers: workers.unwrap_or(0),
-            keeps_commit_order,
-            is_strict,
             applied: GtidSet::default(),
             logged: GtidSet::default(),
             purged: GtidSet::default(),
@@ -195,7 +181,7 @@ impl<'a> Asking<'a> {
             other => other?,
         };
         (facts.applied, facts.logged, facts.purged) = self.gtids()?;
-        if facts.flavour() == Flavour::MySql && !facts.channels.is_empty() {
+        if !self.abilities.show_all_replicas_status && !facts.channels.is_empty() {
             facts.worker_errors = self.worker_errors()?;
         }
         for table in tables_in_errors(facts) {
@@ -212,7 +198,7 @@ impl<'a> Asking<'a> {
         let standing = facts.channels.iter().filter(|channel| stands(channel));
         let standing: Vec<String> = standing.map(|channel| channel.name.clone()).collect();
         for channel in standing {
-            // It stands without an error: is what it would go on with still there?
+            // It stands without an error: is what it would read next still there?
             if let Some(why) = self.relay_log_gone(&channel)? {
                 facts.relay_logs_gone.push((channel, why));
             }

@@ -1,7 +1,7 @@
 //! What a server says of itself and of what it replicates.
 
 use evenkeel_binlog::GtidSet;
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::{Abilities, GtidKind};
 use evenkeel_server::replication::{Channel, Position};
 
 /// Who a server is.
@@ -71,10 +71,6 @@ pub struct Facts {
     pub channels: Vec<Channel>,
     /// Parallel workers of each applier; 0 when it works alone.
     pub workers: u64,
-    /// Parallel workers commit in the source's order.
-    pub keeps_commit_order: bool,
-    /// MariaDB: `gtid_strict_mode`.
-    pub is_strict: bool,
     /// What was applied by GTIDs. MariaDB: `gtid_slave_pos`. MySQL: `gtid_executed`.
     pub applied: GtidSet,
     /// What its own binary log has had. MariaDB: `gtid_binlog_state`. MySQL: `gtid_executed`.
@@ -102,9 +98,9 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns which family it belongs to.
+    /// Returns how it names transactions.
     #[must_use]
-    pub fn flavour(&self) -> Flavour {
-        self.abilities.flavour
+    pub fn gtid_kind(&self) -> GtidKind {
+        self.abilities.gtid
     }
 }

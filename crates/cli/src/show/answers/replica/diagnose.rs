@@ -112,7 +112,7 @@ impl ShownFinding {
                 (Some(sql), false) => format!("{sql};   -- {}", step.says),
                 (None, _) => step.says.clone(),
             };
-            text.push_str(&format!("  mend {number}: on {}: {what}\n", step.on));
+            text.push_str(&format!("  repair {number}: on {}: {what}\n", step.on));
         }
         if !self.avoid.is_empty() {
             text.push_str(&format!("  avoid:  {}\n", self.avoid));
