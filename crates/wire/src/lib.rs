@@ -11,6 +11,7 @@
 //! | `greeting`, `auth`, `login` | from a stream to a session |
 //! | `stream`, `tls`, `compressed` | Unix socket, TCP, TLS, compression, with limits on how long they may be silent |
 //! | `connection`, `rows`, `prepared` | statements and results |
+//! | `bounded` | sessions with servers that may be anyone's |
 //! | `play` | statements run for what they come to |
 //! | `sums` | checksums of results, whatever protocol they came by |
 //! | `binlog_stream` | a binary log, as replicas receive it |
@@ -20,6 +21,7 @@
 
 mod auth;
 mod binlog_stream;
+mod bounded;
 mod compressed;
 mod connection;
 mod decode;
@@ -37,6 +39,7 @@ mod tls;
 pub mod watch;
 
 pub use binlog_stream::{BinlogRequest, BinlogStream, Received};
+pub use bounded::BoundedSession;
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed, SessionState};
 pub use play::{Played, PlayedStatement};

@@ -5,8 +5,9 @@ use super::{Checks, Expected, Observed, TableName};
 use crate::reason::{Cause, Reason};
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use evenkeel_server::abilities::Abilities;
-use evenkeel_server::connect::{Row, RowLimit, Session};
+use evenkeel_server::connect::{Ask, Row, RowLimit};
 use evenkeel_server::replication::{Channel, ThreadState};
+use evenkeel_wire::BoundedSession;
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -108,7 +109,7 @@ impl Steps {
 /// One session, and what is known about its server.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) session: Session,
+    pub(super) session: BoundedSession,
     abilities: Option<Abilities>,
     datadir: Option<PathBuf>,
     /// What is asked first.
@@ -123,7 +124,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Takes a new session.
-    pub(super) fn new(session: Session) -> Self {
+    pub(super) fn new(session: BoundedSession) -> Self {
         Self {
             session,
             abilities: None,

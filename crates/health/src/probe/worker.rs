@@ -6,8 +6,9 @@ use super::failure::reason_at;
 use super::{Checks, Observed};
 use crate::reason::{Cause, Reason};
 use evenkeel_op::{Context, ErrorKind, Result};
-use evenkeel_server::connect::Session;
+use evenkeel_server::connect::Ask;
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::BoundedSession;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,7 @@ use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Of a worker: the driver's buffers are on the heap.
+/// Of a worker: buffers are on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
 /// What a worker says: which server, which of its workers, and what it found.
@@ -137,7 +138,7 @@ struct Work {
 }
 
 impl Work {
-    /// Whatever a server sends ends no thread: the driver panics where a packet is not what it has to be.
+    /// Whatever a server sends ends no thread.
     fn probe_or_give_up(&mut self, kill: Option<u64>) -> Observed {
         let began = Instant::now();
         let probed = catch_unwind(AssertUnwindSafe(|| self.probe(kill)));
@@ -193,8 +194,7 @@ impl Work {
             Some(asked) => asked,
             None => {
                 self.steps.now(Step::Login);
-                let mut session = Session::open_in_this_thread(&self.options)?;
-                session.limit_rows(MOST);
+                let mut session = BoundedSession::open_patiently(&self.options, MOST)?;
                 // Or what is read keeps a transaction open, and with it old rows and locks on tables.
                 session.run("SET SESSION autocommit = 1")?;
                 self.connection.store(session.id(), Ordering::Relaxed);
@@ -219,7 +219,7 @@ impl Work {
 }
 
 /// Ends a session of this account. A server that was restarted gives numbers again: then it is somebody else's.
-fn end_own(session: &mut Session, id: u64) -> Result<()> {
+fn end_own(session: &mut BoundedSession, id: u64) -> Result<()> {
     let own = session.value(&format!(
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {id} AND USER = SUBSTRING_INDEX(USER(), '@', 1)"
     ))?;

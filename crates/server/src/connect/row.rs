@@ -33,6 +33,12 @@ impl Row {
         &self.names
     }
 
+    /// Makes a row of the names of its columns, and as many values.
+    #[must_use]
+    pub fn new(names: Arc<[String]>, values: Vec<Option<String>>) -> Self {
+        Self { names, values }
+    }
+
     pub(super) fn from_driver(row: mysql::Row) -> Self {
         let names = row
             .columns_ref()
