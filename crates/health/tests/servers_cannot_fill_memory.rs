@@ -238,7 +238,7 @@ fn long_names_of_columns_are_given_up() {
 #[test]
 fn columns_of_answers_that_are_given_up_are_freed() {
     let said = "more than 10000 rows or 4.0 MiB";
-    for _ in 0..10 {
+    for _ in 0..40 {
         seen(Answers::WideRows(4000), Cause::Refused, said);
     }
 }

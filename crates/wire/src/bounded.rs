@@ -8,6 +8,7 @@ use crate::rows::Row as Packet;
 use evenkeel_op::{Cancel, Error, ErrorKind, Result, units};
 use evenkeel_server::connect::{Ask, FIRST_STATEMENTS, Row, RowLimit, TooLong, query_error_of};
 use evenkeel_server::options::ConnectOptions;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -122,6 +123,11 @@ impl BoundedSession {
         self.is_lost
     }
 
+    /// Returns what is beneath.
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
     fn ask(&mut self, sql: &str, until: Instant, take: &mut dyn FnMut(Row)) -> Result<()> {
         if self.is_lost {
             return Err(TooLong::before(self.connection.place()));
@@ -221,6 +227,12 @@ impl BoundedSession {
             }
         }
         Ok(())
+    }
+}
+
+impl AsFd for BoundedSession {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.connection.as_fd()
     }
 }
 

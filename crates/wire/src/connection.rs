@@ -3,7 +3,7 @@
 use crate::decode::{Ending, Malformed, ServerError, SessionState};
 use crate::greeting::can;
 use crate::login::{Failure, LoginTerms, login};
-use crate::packet::{Packets, is_too_long};
+use crate::packet::{Packets, broken, is_too_long};
 use crate::rows::{Part, Row, Rows, read_columns};
 use crate::stream::{Stream, bare_host, place};
 use evenkeel_op::{Cancel, Error, Result};
@@ -12,6 +12,7 @@ use evenkeel_server::connect::{
 };
 use evenkeel_server::options::ConnectOptions;
 use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// How long a server may be silent over a statement before the connection counts as lost.
@@ -134,6 +135,21 @@ impl Connection {
         let place = self.place;
         let stream = self.packets.into_stream();
         stream.map_err(|error| broken_off(&error.to_string(), &place))
+    }
+
+    /// Has reads and writes fail with `WouldBlock` where they would wait.
+    ///
+    /// Errors: those of the operating system; `InvalidData` where something was left unread.
+    pub(crate) fn stop_waiting(&mut self) -> io::Result<()> {
+        if self.state != ExchangeState::Idle || !self.packets.is_drained() {
+            return Err(broken("the server sent data out of turn"));
+        }
+        self.packets.stream().stop_waiting()
+    }
+
+    /// Returns the stream beneath, for who reads packets elsewhere.
+    pub(crate) fn stream(&mut self) -> &mut Stream {
+        self.packets.stream()
     }
 
     /// Says goodbye where that can be heard: or else the server's log has a client that went without a word.
@@ -524,7 +540,13 @@ impl Connection {
     }
 }
 
-fn server_error(error: ServerError) -> mysql::Error {
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.packets.stream_ref().as_fd()
+    }
+}
+
+pub(crate) fn server_error(error: ServerError) -> mysql::Error {
     mysql::Error::MySqlError(mysql::MySqlError {
         state: error.state,
         message: error.message,

@@ -12,6 +12,7 @@
 //! | `stream`, `tls`, `compressed` | Unix socket, TCP, TLS, compression, with limits on how long they may be silent |
 //! | `connection`, `rows`, `prepared` | statements and results |
 //! | `bounded` | sessions with servers that may be anyone's |
+//! | `standing` | such a session, asked without waiting |
 //! | `play` | statements run for what they come to |
 //! | `sums` | checksums of results, whatever protocol they came by |
 //! | `binlog_stream` | a binary log, as replicas receive it |
@@ -33,6 +34,7 @@ mod prepared;
 mod refusal;
 pub mod relay;
 mod rows;
+mod standing;
 mod stream;
 mod sums;
 mod tls;
@@ -46,6 +48,7 @@ pub use play::{Played, PlayedStatement};
 pub use prepared::{Executed, Prepared, Value};
 pub use refusal::Refusal;
 pub use rows::{CellPart, Cells, Part, Pieces, Row, Rows, WHOLE};
+pub use standing::{Heard, StandingSession};
 pub use sums::Checksum;
 
 /// What fuzzing and property tests feed bytes to.

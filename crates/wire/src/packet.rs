@@ -72,6 +72,16 @@ impl<S> Packets<S> {
         &mut self.stream
     }
 
+    /// Returns the stream beneath, to look at.
+    pub(crate) fn stream_ref(&self) -> &S {
+        &self.stream
+    }
+
+    /// Returns whether everything that came was read.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.at == self.end && self.peeked.is_none() && self.long.is_none()
+    }
+
     /// Puts another stream in the place of this one, at the same packet: TLS or compression begins.
     ///
     /// Errors: `InvalidData` when the peer has sent more than it may by now. Bytes that came before

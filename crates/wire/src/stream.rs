@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketT
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ pub(crate) struct Patient {
     /// When it has to be over, however much the peer says.
     deadline: Option<Instant>,
     cancel: Cancel,
+    /// Where nothing can be done at once, it is waited.
+    waits: bool,
     /// Whether something was sent since the last read: no answer is there, then.
     asked: bool,
 }
@@ -98,9 +101,18 @@ impl Patient {
             raw,
             silence: options.connect_timeout,
             deadline: None,
+            waits: true,
             cancel: cancel.clone(),
             asked: false,
         })
+    }
+
+    fn stop_waiting(&mut self) -> io::Result<()> {
+        self.waits = false;
+        match &self.raw {
+            Raw::Socket(stream) => stream.set_nonblocking(true),
+            Raw::Tcp(stream) => stream.set_nonblocking(true),
+        }
     }
 
     /// Does what may have to be tried again, until the patience is at its end.
@@ -117,7 +129,7 @@ impl Patient {
         let mut begun = None;
         loop {
             match once(&mut self.raw) {
-                Err(error) if is_tick(&error) => {}
+                Err(error) if is_tick(&error) && self.waits => {}
                 other => return other,
             }
             if self.cancel.is_cancelled() {
@@ -167,8 +179,10 @@ fn receive(stream: &UnixStream, into: &mut [u8], asked: bool) -> io::Result<usiz
 impl Read for Patient {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let asked = std::mem::take(&mut self.asked);
+        let waits = self.waits;
         self.patiently(|raw| match raw {
-            Raw::Socket(stream) => receive(stream, into, asked),
+            Raw::Socket(stream) if waits => receive(stream, into, asked),
+            Raw::Socket(stream) => stream.read(into),
             Raw::Tcp(stream) => stream.read(into),
         })
     }
@@ -231,12 +245,35 @@ impl Stream {
         }
     }
 
+    /// Has reads and writes fail with `WouldBlock` where they would wait.
+    pub(crate) fn stop_waiting(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.stop_waiting(),
+            Self::Tls(stream) => stream.sock.stop_waiting(),
+            Self::Compressed(stream) => stream.stream().stop_waiting(),
+        }
+    }
+
     /// Returns whether nobody but the server reads what is sent.
     pub(crate) fn is_private(&mut self) -> bool {
         match self {
             Self::Plain(stream) => matches!(stream.raw, Raw::Socket(_)),
             Self::Tls(_) => true,
             Self::Compressed(stream) => stream.stream().is_private(),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let patient = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => &stream.sock,
+            Self::Compressed(stream) => return stream.beneath().as_fd(),
+        };
+        match &patient.raw {
+            Raw::Socket(stream) => stream.as_fd(),
+            Raw::Tcp(stream) => stream.as_fd(),
         }
     }
 }

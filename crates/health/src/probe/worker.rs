@@ -3,7 +3,9 @@
 
 use super::asked::{Asked, MOST, Step, Steps, free_space};
 use super::failure::reason_at;
+use super::standing::{Outcome, Standing};
 use super::{Checks, Observed};
+use crate::ears::Ears;
 use crate::reason::{Cause, Reason};
 use evenkeel_op::{Context, ErrorKind, Result};
 use evenkeel_server::connect::Ask;
@@ -24,6 +26,27 @@ pub(crate) struct Reported {
     pub(crate) server: usize,
     pub(crate) serial: u64,
     pub(crate) observed: Observed,
+    /// Its session, to be asked without the thread from now on.
+    pub(crate) standing: Option<Standing>,
+}
+
+/// Where workers report to. Whoever listens is woken.
+#[derive(Clone)]
+pub(crate) struct Tell {
+    pub(crate) reports: Sender<Reported>,
+    /// Without them, no session is asked without its thread.
+    pub(crate) ears: Option<Arc<Ears>>,
+}
+
+impl Tell {
+    /// Reports. Returns whether anyone is left to hear it.
+    fn tell(&self, report: Reported) -> bool {
+        let is_heard = self.reports.send(report).is_ok();
+        if let Some(ears) = &self.ears {
+            ears.ring();
+        }
+        is_heard
+    }
 }
 
 /// A thread that asks one server.
@@ -33,6 +56,8 @@ pub(crate) struct Worker {
     /// A session to be ended first, that does not answer.
     orders: Option<SyncSender<Option<u64>>>,
     thread: Option<JoinHandle<()>>,
+    /// Its session, while that is asked without the thread.
+    standing: Option<Standing>,
     steps: Steps,
     connection: Arc<AtomicU64>,
     /// Since when it has been at work.
@@ -47,7 +72,7 @@ impl Worker {
         (server, serial): (usize, u64),
         options: ConnectOptions,
         checks: Arc<Checks>,
-        tell: Sender<Reported>,
+        tell: Tell,
     ) -> Result<Self> {
         let (orders, ordered) = sync_channel::<Option<u64>>(1);
         let steps = Steps::default();
@@ -65,12 +90,16 @@ impl Worker {
             .spawn(move || {
                 for kill in ordered {
                     let observed = work.probe_or_give_up(kill);
+                    let is_known = observed.unknown.is_empty();
+                    let ears = tell.ears.as_ref().filter(|_| is_known);
+                    let standing = ears.and_then(|ears| work.lend(ears));
                     let report = Reported {
                         server,
                         serial,
                         observed,
+                        standing,
                     };
-                    if tell.send(report).is_err() {
+                    if !tell.tell(report) {
                         return;
                     }
                 }
@@ -81,6 +110,7 @@ impl Worker {
             checks,
             orders: Some(orders),
             thread: Some(thread),
+            standing: None,
             steps,
             connection,
             busy: None,
@@ -89,15 +119,53 @@ impl Worker {
 
     /// Has it ask, once it is idle. A session that does not answer is ended first.
     pub(crate) fn order(&mut self, kill: Option<u64>, now: Instant) {
+        if self.busy.is_some() {
+            return;
+        }
+        if let Some(standing) = &mut self.standing {
+            match standing.ask(now) {
+                Ok(()) => return self.busy = Some(now),
+                Err(_) => self.hang_up(),
+            }
+        }
+        self.send(kill, now);
+    }
+
+    fn send(&mut self, kill: Option<u64>, since: Instant) {
         let orders = self.orders.as_ref();
-        if self.busy.is_none() && orders.is_some_and(|to| to.try_send(kill).is_ok()) {
-            self.busy = Some(now);
+        if orders.is_some_and(|to| to.try_send(kill).is_ok()) {
+            self.busy = Some(since);
         }
     }
 
-    /// Notes that it has reported.
-    pub(crate) fn ended(&mut self) {
+    /// Drops a session that is lost.
+    fn hang_up(&mut self) {
+        self.standing = None;
+        self.connection.store(0, Ordering::Relaxed);
+    }
+
+    /// Hears what came in its session. Returns what is known now. If the session is lost, that says nothing about the
+    /// server: the thread asks in a new one.
+    pub(crate) fn heard(&mut self) -> Option<Observed> {
+        match self.standing.as_mut()?.hear() {
+            Outcome::NotYet => None,
+            Outcome::Known(observed) => Some(observed),
+            Outcome::Lost => {
+                self.hang_up();
+                if let Some(since) = self.busy {
+                    self.send(None, since);
+                }
+                None
+            }
+        }
+    }
+
+    /// Notes that it has reported. Its session may be asked without it from now on.
+    pub(crate) fn ended(&mut self, standing: Option<Standing>) {
         self.busy = None;
+        if standing.is_some() {
+            self.standing = standing;
+        }
     }
 
     pub(crate) fn is_busy(&self) -> bool {
@@ -210,6 +278,18 @@ impl Work {
             }
         }
         asked.look(&self.checks, &self.steps, seen)
+    }
+
+    /// Hands its session over, if it can be asked without a thread.
+    fn lend(&mut self, ears: &Arc<Ears>) -> Option<Standing> {
+        if !self.checks.are_plain() || !self.asked.as_ref().is_some_and(Asked::stands) {
+            return None;
+        }
+        let standing = Standing::of(self.asked.take()?, &self.checks, &self.steps, ears).ok();
+        if standing.is_none() {
+            self.hang_up();
+        }
+        standing
     }
 
     fn hang_up(&mut self) {

@@ -33,7 +33,7 @@ impl Row {
         &self.names
     }
 
-    /// Makes a row of the names of its columns, and as many values.
+    /// Makes a row of values, and of the names of their columns: where there are none, values are found by position only.
     #[must_use]
     pub fn new(names: Arc<[String]>, values: Vec<Option<String>>) -> Self {
         Self { names, values }
