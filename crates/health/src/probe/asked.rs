@@ -2,6 +2,7 @@
 
 use super::answers::{counters, is_set, role};
 use super::failure::{NotAllowed, reason_at};
+use super::step::{SIMPLE, Step, Steps};
 use super::{Checks, Observed, TableName};
 use crate::reason::{Cause, Reason};
 use evenkeel_op::{Error, ErrorKind, Result, units};
@@ -11,7 +12,6 @@ use evenkeel_server::replication::{Channel, ThreadState};
 use evenkeel_wire::BoundedSession;
 use rustix::io::Errno;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// No answer to a check is longer; the operator's statement may return as much.
@@ -21,91 +21,11 @@ pub(super) const MOST: RowLimit = RowLimit {
 };
 /// Clocks of two hosts may differ by so many seconds.
 const CLOCKS_S: i64 = 2;
-const SIMPLE: &str =
-    "SELECT @@GLOBAL.read_only, @@GLOBAL.max_connections, @@GLOBAL.innodb_read_only";
 /// What else keeps clients from writing, where a server has it: the first of the two names of the same.
 const ALSO: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
                     ('transaction_read_only', 'tx_read_only', 'offline_mode')";
 pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Threads_running', \
                       'wsrep_ready', 'wsrep_local_state', 'wsrep_local_state_comment', 'wsrep_cluster_status')";
-
-/// What is being waited for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Nothing.
-    #[default]
-    None,
-    /// A filesystem.
-    Disk,
-    /// Connection and login.
-    Login,
-    /// The end of a session that did not answer.
-    Kill,
-    /// The simplest statement.
-    Simple,
-    /// What this server can do; asked once in a session.
-    Abilities,
-    /// Counters.
-    Counters,
-    /// Its replication.
-    Sources,
-    /// A row that is written, or its age.
-    Write(String),
-    /// A table.
-    Table(String),
-    /// The operator's statement.
-    Query,
-}
-
-impl Step {
-    /// Says what is not answered.
-    fn name(&self, checks: &Checks) -> String {
-        match self {
-            Self::None | Self::Login => "the login".to_owned(),
-            Self::Disk => "a question about free space".to_owned(),
-            Self::Kill => "KILL".to_owned(),
-            Self::Simple => SIMPLE.to_owned(),
-            Self::Abilities => "the first statements of a session".to_owned(),
-            Self::Counters => "SHOW GLOBAL STATUS".to_owned(),
-            Self::Sources => "the statement for the state of replication".to_owned(),
-            Self::Write(statement) | Self::Table(statement) => statement.clone(),
-            Self::Query => checks.query.clone().unwrap_or_default(),
-        }
-    }
-
-    /// Returns why a server is not up that does not get past this.
-    pub(super) fn unanswered(&self, waited: Duration, checks: &Checks) -> Reason {
-        let cause = match self {
-            Self::None | Self::Login | Self::Kill | Self::Simple => Cause::Hung,
-            Self::Disk => Cause::Disk,
-            _ => Cause::Stuck,
-        };
-        let waited = units::duration(waited);
-        let mut text = format!("no answer to {} for {waited}", self.name(checks));
-        if cause == Cause::Stuck {
-            text.push_str(", while simpler statements are answered");
-        }
-        Reason::new(cause, text)
-    }
-}
-
-/// The step that one thread works on, for others to see.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Steps(Arc<Mutex<Step>>);
-
-impl Steps {
-    pub(super) fn now(&self, step: Step) -> Step {
-        self.0
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .clone_from(&step);
-        step
-    }
-
-    pub(crate) fn get(&self) -> Step {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-}
 
 /// One session, and what is known about its server.
 #[derive(Debug)]

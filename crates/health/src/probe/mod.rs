@@ -5,6 +5,7 @@ mod asked;
 mod checks;
 mod failure;
 mod standing;
+mod step;
 mod worker;
 
 pub use checks::{Checks, Expected, TableName};

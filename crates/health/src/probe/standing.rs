@@ -2,8 +2,9 @@
 //! is an answer. A session that is lost is for a thread to open again.
 
 use super::answers::{counters, role};
-use super::asked::{Asked, STATUS, ServerKnown, Step, Steps};
+use super::asked::{Asked, STATUS, ServerKnown};
 use super::failure::reason_at;
+use super::step::{Step, Steps};
 use super::{Checks, Observed};
 use crate::ears::Ears;
 use evenkeel_op::{ErrorKind, Result};

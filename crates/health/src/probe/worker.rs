@@ -1,9 +1,10 @@
 //! A thread that asks one server, on a connection that is kept. Nothing in it has a deadline: whoever gave the
 //! order has, and sees by its step where it is.
 
-use super::asked::{Asked, MOST, Step, Steps, free_space};
+use super::asked::{Asked, MOST, free_space};
 use super::failure::reason_at;
 use super::standing::{Outcome, Standing};
+use super::step::{Step, Steps};
 use super::{Checks, Observed};
 use crate::ears::Ears;
 use crate::reason::{Cause, Reason};
