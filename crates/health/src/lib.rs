@@ -8,6 +8,7 @@ pub mod block;
 pub mod board;
 pub mod control;
 pub mod daemon;
+mod ears;
 mod ended;
 pub mod keep;
 pub mod machine;

@@ -1,14 +1,17 @@
-//! Many servers asked at intervals, each by a thread of its own: one that is slow, frozen or gone delays no other.
+//! Many servers asked at intervals, each by a thread of its own: one that is slow, frozen or gone delays no other. While
+//! all is well and only plain checks are made, the threads sleep: the loop itself sends the statements, and hears when
+//! answers come.
 //!
 //! **At most two sessions.** A server has at most two threads here, each with at most one session. If the first is
 //! not answered in time, the second one logs in, ends the first one's session, and asks itself. If that is not
 //! answered either, nothing more is asked until one of them is. The one that is answered last is closed.
 
-use crate::probe::{Checks, Observed, Reported, Worker, bounded};
+use crate::ears::Ears;
+use crate::probe::{Checks, Observed, Reported, Standing, Tell, Worker, bounded};
 use crate::reason::{Cause, Reason};
 use evenkeel_server::options::ConnectOptions;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Threads and sessions of one server.
@@ -42,7 +45,7 @@ pub struct Watch {
     seats: Vec<Seat>,
     timing: Timing,
     reports: Receiver<Reported>,
-    tell: Sender<Reported>,
+    tell: Tell,
     /// When the loop meant to be here.
     meant: Instant,
 }
@@ -64,6 +67,10 @@ impl Watch {
     #[must_use]
     pub fn new(targets: Vec<Target>, timing: Timing) -> Self {
         let (tell, reports) = channel();
+        let tell = Tell {
+            reports: tell,
+            ears: Ears::new().ok().map(Arc::new),
+        };
         let now = Instant::now();
         let count = u32::try_from(targets.len()).unwrap_or(u32::MAX).max(1);
         let gap = timing.interval / count;
@@ -94,9 +101,7 @@ impl Watch {
         self.bear(now);
         // What came while nobody looked is no failure.
         let mut known = Vec::new();
-        while let Ok(reported) = self.reports.try_recv() {
-            self.take(reported, &mut known);
-        }
+        self.listen(Duration::ZERO, &mut known);
         for seat in &mut self.seats {
             known.extend(
                 seat.step(now, self.timing, &self.tell)
@@ -110,13 +115,35 @@ impl Watch {
             (true, None) => wait,
         };
         self.meant = now + wait;
-        let mut report = self.reports.recv_timeout(wait).ok();
-        self.bear(Instant::now());
-        while let Some(reported) = report {
-            self.take(reported, &mut known);
-            report = self.reports.try_recv().ok();
+        if !wait.is_zero() {
+            self.listen(wait, &mut known);
         }
         known
+    }
+
+    /// Waits until something is heard, and takes all of it.
+    fn listen(&mut self, wait: Duration, known: &mut Vec<(usize, Observed)>) {
+        let (report, heard) = match &self.tell.ears {
+            Some(ears) => (None, ears.listen(wait)),
+            None => (self.reports.recv_timeout(wait).ok(), Vec::new()),
+        };
+        if !wait.is_zero() {
+            self.bear(Instant::now());
+        }
+        if let Some(reported) = report {
+            self.take(reported, known);
+        }
+        while let Ok(reported) = self.reports.try_recv() {
+            self.take(reported, known);
+        }
+        for number in heard {
+            let index = server(number);
+            let found = self
+                .seats
+                .get_mut(index)
+                .and_then(|seat| seat.heard(number));
+            known.extend(found.map(|observed| (index, observed)));
+        }
     }
 
     fn take(&mut self, reported: Reported, known: &mut Vec<(usize, Observed)>) {
@@ -160,7 +187,7 @@ impl Seat {
     }
 
     /// Asks, if it is time. Returns what is known without an answer.
-    fn step(&mut self, now: Instant, timing: Timing, tell: &Sender<Reported>) -> Option<Observed> {
+    fn step(&mut self, now: Instant, timing: Timing, tell: &Tell) -> Option<Observed> {
         if let Some((serial, at)) = self.asked {
             if now < at + timing.timeout {
                 return None;
@@ -182,7 +209,7 @@ impl Seat {
         self.ask(now, tell)
     }
 
-    fn ask(&mut self, now: Instant, tell: &Sender<Reported>) -> Option<Observed> {
+    fn ask(&mut self, now: Instant, tell: &Tell) -> Option<Observed> {
         let kill = self.workers.first().and_then(Worker::session);
         let idle = self.workers.iter_mut().find(|worker| !worker.is_busy());
         if let Some(worker) = idle {
@@ -221,17 +248,34 @@ impl Seat {
 
     /// Takes a report. Returns what it found, if that was asked for and is in time.
     fn take(&mut self, report: Reported) -> Option<Observed> {
-        let at = self
-            .workers
-            .iter()
-            .position(|it| it.serial == report.serial)?;
-        self.workers[at].ended();
-        if self
-            .asked
-            .is_some_and(|(serial, _)| serial == report.serial)
-        {
+        let number = number(self.index, report.serial);
+        // What cannot be listened to is closed.
+        let standing = report
+            .standing
+            .filter(|standing| standing.listen(number).is_ok());
+        self.ended(report.serial, report.observed, standing)
+    }
+
+    /// Hears what came in the session of a worker. Returns what is known of it, as a report.
+    fn heard(&mut self, heard: u64) -> Option<Observed> {
+        let mut workers = self.workers.iter_mut();
+        let worker = workers.find(|worker| number(self.index, worker.serial) == heard)?;
+        let serial = worker.serial;
+        let observed = worker.heard()?;
+        self.ended(serial, observed, None)
+    }
+
+    fn ended(
+        &mut self,
+        serial: u64,
+        observed: Observed,
+        standing: Option<Standing>,
+    ) -> Option<Observed> {
+        let at = self.workers.iter().position(|it| it.serial == serial)?;
+        self.workers[at].ended(standing);
+        if self.asked.is_some_and(|(asked, _)| asked == serial) {
             self.asked = None;
-            return Some(report.observed);
+            return Some(observed);
         }
         if self.workers.len() > 1 {
             // Its goodbye to the server is nobody's to wait for.
@@ -239,6 +283,19 @@ impl Seat {
         }
         None
     }
+}
+
+/// How many workers of a server have numbers of their own, in bits: far more than there are at a time.
+const SERIAL_BITS: u32 = 16;
+
+/// Returns the number under which the session of a worker is heard.
+fn number(index: usize, serial: u64) -> u64 {
+    (index as u64) << SERIAL_BITS | serial & ((1 << SERIAL_BITS) - 1)
+}
+
+/// Returns which server that is.
+fn server(number: u64) -> usize {
+    usize::try_from(number >> SERIAL_BITS).unwrap_or(usize::MAX)
 }
 
 fn no_thread() -> Reason {

@@ -22,6 +22,12 @@ enum Answers {
     LongRow,
     /// Rows that have no end.
     ManyRows,
+    /// The same, of so many columns.
+    WideRows(u16),
+    /// A result that says how many columns it has, and sends them without an end.
+    Columns(u64),
+    /// Columns whose names are long.
+    LongNames,
     /// Results that have no end.
     ManyResults,
     /// A packet with nothing in it.
@@ -46,11 +52,54 @@ const END: &[u8] = b"\xfe\0\0\x02\0";
 /// An end that announces another result.
 const END_OF_MANY: &[u8] = b"\xfe\0\0\x0a\0";
 
+const COLUMN: &[u8] = b"\x03def\0\0\0\x01a\0\x0c\x21\0\xff\0\0\0\xfd\0\0\0\0\0";
+
+/// A number of columns as it is sent.
+fn count(columns: u64) -> Vec<u8> {
+    [&[0xfe], &columns.to_le_bytes()[..]].concat()
+}
+
+/// A result with many columns and no value, and rows without an end.
+fn wide_rows(stream: &mut TcpStream, columns: u16) -> io::Result<()> {
+    let mut number = 0_u8;
+    let mut send = |body: &[u8]| {
+        number = number.wrapping_add(1);
+        stream.write_all(&packet(number, body))
+    };
+    send(&count(columns.into()))?;
+    for _ in 0..columns {
+        send(COLUMN)?;
+    }
+    send(END)?;
+    loop {
+        send(&vec![0xfb; usize::from(columns)])?;
+    }
+}
+
+/// So many columns, it says; what comes has no end.
+fn many_columns(stream: &mut TcpStream, columns: u64, name: &str) -> io::Result<()> {
+    let mut number = 1_u8;
+    stream.write_all(&packet(number, &count(columns)))?;
+    let length = u16::try_from(name.len()).unwrap().to_le_bytes();
+    let (begin, end) = (
+        b"\x03def\0\0\0\xfc",
+        b"\0\x0c\x21\0\xff\0\0\0\xfd\0\0\0\0\0",
+    );
+    let column = [&begin[..], &length, name.as_bytes(), end].concat();
+    loop {
+        let mut many = Vec::new();
+        for _ in 0..100 {
+            number = number.wrapping_add(1);
+            many.extend(packet(number, &column));
+        }
+        stream.write_all(&many)?;
+    }
+}
+
 /// A result with one column, as far as its rows.
 fn head(stream: &mut TcpStream, first: u8) -> io::Result<u8> {
-    let column = b"\x03def\0\0\0\x01a\0\x0c\x21\0\xff\0\0\0\xfd\0\0\0\0\0";
     let mut number = first;
-    for body in [&b"\x01"[..], column, END] {
+    for body in [&b"\x01"[..], COLUMN, END] {
         stream.write_all(&packet(number, body))?;
         number = number.wrapping_add(1);
     }
@@ -58,8 +107,12 @@ fn head(stream: &mut TcpStream, first: u8) -> io::Result<u8> {
 }
 
 fn answer(stream: &mut TcpStream, how: Answers) -> io::Result<()> {
-    if how == Answers::Nothing {
-        return stream.write_all(&packet(1, b""));
+    match how {
+        Answers::Nothing => return stream.write_all(&packet(1, b"")),
+        Answers::WideRows(columns) => return wide_rows(stream, columns),
+        Answers::Columns(columns) => return many_columns(stream, columns, "a"),
+        Answers::LongNames => return many_columns(stream, 4000, &"a".repeat(60_000)),
+        Answers::LongRow | Answers::ManyRows | Answers::ManyResults => {}
     }
     let mut number = head(stream, 1)?;
     let megabyte = vec![b'x'; 1 << 20];
@@ -79,7 +132,7 @@ fn answer(stream: &mut TcpStream, how: Answers) -> io::Result<()> {
                 stream.write_all(&packet(number, END_OF_MANY))?;
                 number = head(stream, number.wrapping_add(1))?.wrapping_sub(1);
             }
-            Answers::Nothing => return Ok(()),
+            _ => return Ok(()),
         }
         number = number.wrapping_add(1);
     }
@@ -169,8 +222,30 @@ fn rows_and_answers_without_an_end_are_given_up() {
 }
 
 #[test]
+fn no_number_of_columns_is_believed() {
+    for columns in [1 << 40, 2_000_000_000, 20_000_000, 65_535] {
+        let said = format!("sends {columns} columns, more than 4096");
+        seen(Answers::Columns(columns), Cause::Refused, &said);
+    }
+}
+
+#[test]
+fn long_names_of_columns_are_given_up() {
+    let said = "more than 10000 rows or 4.0 MiB";
+    seen(Answers::LongNames, Cause::Refused, said);
+}
+
+#[test]
+fn columns_of_answers_that_are_given_up_are_freed() {
+    let said = "more than 10000 rows or 4.0 MiB";
+    for _ in 0..40 {
+        seen(Answers::WideRows(4000), Cause::Refused, said);
+    }
+}
+
+#[test]
 fn nonsense_ends_no_thread() {
-    seen(Answers::Nothing, Cause::Refused, "as no server does");
+    seen(Answers::Nothing, Cause::Refused, "sent an invalid packet");
     // Nor does it end the one that asks again.
     let options = ConnectOptions {
         ssl_mode: SslMode::Disabled,
@@ -189,7 +264,7 @@ fn nonsense_ends_no_thread() {
     let mut refused = 0;
     until("it was asked and answered four times", || {
         let found = next(&mut watch);
-        refused += u32::from(found.reasons[0].text.contains("as no server does"));
+        refused += u32::from(found.reasons[0].text.contains("sent an invalid packet"));
         refused == 4
     });
 }

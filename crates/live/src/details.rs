@@ -4,7 +4,7 @@ use crate::rates::Own;
 use crate::status::Status;
 use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_server::abilities::Abilities;
-use evenkeel_server::connect::{Row, Session};
+use evenkeel_server::connect::{Ask, Row};
 use evenkeel_server::replication::{Replication, ThreadState};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -153,7 +153,7 @@ struct Before {
 
 impl Asker {
     /// Finds out what the server can say. Errors: those of the session.
-    pub(crate) fn new(session: &mut Session) -> Result<Self> {
+    pub(crate) fn new(session: &mut dyn Ask) -> Result<Self> {
         let abilities = Abilities::probe(session)?;
         let is_on = |value: Option<String>| value.is_some_and(|value| value != "0");
         let counts_digests = is_on(session.value("SELECT @@GLOBAL.performance_schema")?);
@@ -170,7 +170,7 @@ impl Asker {
     /// Errors: a lost connection.
     pub(crate) fn ask(
         &mut self,
-        session: &mut Session,
+        session: &mut dyn Ask,
         status: &Status,
         digests: bool,
     ) -> Result<(Details, Spent)> {
@@ -201,7 +201,7 @@ impl Asker {
         Ok((details, spent))
     }
 
-    fn slow(&self, session: &mut Session, status: &Status, spent: &mut Spent) -> Result<Slow> {
+    fn slow(&self, session: &mut dyn Ask, status: &Status, spent: &mut Spent) -> Result<Slow> {
         let mut slow = Slow::default();
         spent.own.statements += 1;
         let read = Replication::read(session, &self.abilities);
@@ -220,7 +220,7 @@ impl Asker {
     }
 
     /// The first time, the counters of all classes are fetched; after that, those of classes that ran since.
-    fn digests(&mut self, session: &mut Session) -> Result<Digests> {
+    fn digests(&mut self, session: &mut dyn Ask) -> Result<Digests> {
         let at = Instant::now();
         let since = self.before.as_ref().map(|before| {
             let seconds = at.duration_since(before.at).as_secs() + 1 + OVERLAP_S;
@@ -279,7 +279,7 @@ fn grown(then: [u64; 3], now: [u64; 3]) -> Option<[u64; 3]> {
     (grown[0] > 0).then_some(grown)
 }
 
-fn history(session: &mut Session) -> Result<Option<u64>> {
+fn history(session: &mut dyn Ask) -> Result<Option<u64>> {
     let value = session.value(
         "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'",
     )?;

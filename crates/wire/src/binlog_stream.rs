@@ -5,6 +5,7 @@
 
 use crate::connection::Connection;
 use crate::decode::ServerError;
+use crate::login::LoginTerms;
 use crate::stream::Stream;
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_server::connect::{FIRST_STATEMENTS, quote};
@@ -82,8 +83,12 @@ impl BinlogStream {
                 wanted.position
             )));
         };
+        let terms = LoginTerms {
+            compress: wanted.compress,
+            ..LoginTerms::default()
+        };
         // Whoever receives looks whether to stop each time that nothing came.
-        let mut connection = Connection::compressed(options, wanted.compress, &Cancel::new())?;
+        let mut connection = Connection::on_terms(options, terms, &Cancel::new())?;
         prepare(&mut connection, replica, wanted.semi_sync)?;
         let place = connection.place().to_owned();
         let mut stream = Self {

@@ -43,6 +43,11 @@ impl<S> Compressed<S> {
         &mut self.stream
     }
 
+    /// Returns the stream beneath, to look at.
+    pub(crate) fn beneath(&self) -> &S {
+        &self.stream
+    }
+
     /// Begins a new exchange: its first packet has number 0.
     pub(crate) fn restart(&mut self) {
         self.sequence = 0;

@@ -2,18 +2,23 @@
 
 use crate::decode::{Ending, Malformed, ServerError, SessionState};
 use crate::greeting::can;
-use crate::login::{Failure, login};
-use crate::packet::Packets;
+use crate::login::{Failure, LoginTerms, login};
+use crate::packet::{Packets, broken, is_too_long};
 use crate::rows::{Part, Row, Rows, read_columns};
-use crate::stream::{Stream, place};
+use crate::stream::{Stream, bare_host, place};
 use evenkeel_op::{Cancel, Error, Result};
-use evenkeel_server::connect::{broken_off, connect_error, mysql, query_error};
+use evenkeel_server::connect::{
+    broken_off, connect_error, lacks_account, mysql, query_error, unknown_host,
+};
 use evenkeel_server::options::ConnectOptions;
 use std::io::{self, Read};
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 /// How long a server may be silent over a statement before the connection counts as lost.
 pub const SILENCE: Duration = Duration::from_secs(3600);
+/// The session ends. There is no answer.
+const COM_QUIT: u8 = 1;
 /// The statement follows.
 pub(crate) const COM_QUERY: u8 = 3;
 /// An option of the session follows; 0 has statements hold several.
@@ -45,6 +50,9 @@ pub struct Connection {
     session: SessionState,
     /// The number of the error that the last statement was refused with.
     refusal: Option<u16>,
+    /// That a privilege is missing, and not which account misses it.
+    lacking: Option<mysql::Error>,
+    is_too_long: bool,
 }
 
 /// Where in an exchange the connection is.
@@ -72,24 +80,25 @@ impl Connection {
     /// Errors: `Unreachable` when nobody answers there, `Refused` when the server does not let us
     /// in.
     pub fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Self> {
-        Self::compressed(options, false, cancel)
+        Self::on_terms(options, LoginTerms::default(), cancel)
     }
 
-    /// Does the same, and has what is sent from then on compressed if the server can.
-    pub(crate) fn compressed(
+    /// Does the same on other terms.
+    pub(crate) fn on_terms(
         options: &ConnectOptions,
-        compress: bool,
+        terms: LoginTerms,
         cancel: &Cancel,
     ) -> Result<Self> {
         cancel.check()?;
         let place = place(options);
-        let mut begun = login(options, compress, cancel).map_err(|failure| {
+        let mut begun = login(options, terms, cancel).map_err(|failure| {
             cancel
                 .check()
                 .err()
-                .unwrap_or_else(|| login_error(failure, &place))
+                .unwrap_or_else(|| login_error(failure, options, &place))
         })?;
         begun.packets.stream().set_silence(SILENCE);
+        begun.packets.stream().set_deadline(None);
         Ok(Self {
             packets: begun.packets,
             capabilities: begun.capabilities,
@@ -101,7 +110,24 @@ impl Connection {
             warnings: 0,
             session: SessionState::default(),
             refusal: None,
+            lacking: None,
+            is_too_long: false,
         })
+    }
+
+    /// Sets when an answer has to be over, however much the server says.
+    pub(crate) fn set_deadline(&mut self, deadline: Instant) {
+        self.packets.stream().set_deadline(Some(deadline));
+    }
+
+    /// Returns whether the server sent a packet that is longer than it may be.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.is_too_long
+    }
+
+    /// Takes what the server said when a global privilege was missing.
+    pub(crate) fn take_lacking(&mut self) -> Option<mysql::Error> {
+        self.lacking.take()
     }
 
     /// Returns the stream, for what is no statement. The last one's answer has to be read.
@@ -109,6 +135,31 @@ impl Connection {
         let place = self.place;
         let stream = self.packets.into_stream();
         stream.map_err(|error| broken_off(&error.to_string(), &place))
+    }
+
+    /// Has reads and writes fail with `WouldBlock` where they would wait.
+    ///
+    /// Errors: those of the operating system; `InvalidData` where something was left unread.
+    pub(crate) fn stop_waiting(&mut self) -> io::Result<()> {
+        if self.state != ExchangeState::Idle || !self.packets.is_drained() {
+            return Err(broken("the server sent data out of turn"));
+        }
+        self.packets.stream().stop_waiting()
+    }
+
+    /// Returns the stream beneath, for who reads packets elsewhere.
+    pub(crate) fn stream(&mut self) -> &mut Stream {
+        self.packets.stream()
+    }
+
+    /// Says goodbye where that can be heard: or else the server's log has a client that went without a word.
+    pub(crate) fn quit(&mut self) {
+        if self.state == ExchangeState::Idle {
+            self.set_silence(Duration::ZERO);
+            self.packets.restart();
+            // Whoever is gone need not hear it.
+            let _ = self.packets.send(&[COM_QUIT]);
+        }
     }
 
     /// Sets how long the server may be silent; at first [`SILENCE`].
@@ -280,7 +331,7 @@ impl Connection {
     }
 
     /// Sends a statement and reads the first packet of its answer.
-    fn begin(&mut self, statement: &[u8], sql: &str) -> Result<Answer> {
+    pub(crate) fn begin(&mut self, statement: &[u8], sql: &str) -> Result<Answer> {
         self.command(&[COM_QUERY], statement, sql)?;
         self.answer(sql)
     }
@@ -469,7 +520,10 @@ impl Connection {
     fn refused(&mut self, error: ServerError, sql: &str) -> Error {
         self.refusal = Some(error.code);
         self.state = ExchangeState::Idle;
-        query_error(&server_error(error), sql)
+        let error = server_error(error);
+        let said = query_error(&error, sql);
+        self.lacking = Some(error).filter(lacks_account);
+        said
     }
 
     pub(crate) fn malformed(&mut self, error: Malformed, sql: &str) -> Error {
@@ -478,6 +532,7 @@ impl Connection {
 
     pub(crate) fn lost(&mut self, error: io::Error, sql: &str) -> Error {
         self.state = ExchangeState::Lost;
+        self.is_too_long = is_too_long(&error);
         if let Err(stopped) = self.cancel.check() {
             return stopped;
         }
@@ -485,7 +540,13 @@ impl Connection {
     }
 }
 
-fn server_error(error: ServerError) -> mysql::Error {
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.packets.stream_ref().as_fd()
+    }
+}
+
+pub(crate) fn server_error(error: ServerError) -> mysql::Error {
     mysql::Error::MySqlError(mysql::MySqlError {
         state: error.state,
         message: error.message,
@@ -493,9 +554,21 @@ fn server_error(error: ServerError) -> mysql::Error {
     })
 }
 
-fn login_error(failure: Failure, place: &str) -> Error {
+fn login_error(failure: Failure, options: &ConnectOptions, place: &str) -> Error {
     use mysql::DriverError;
     match failure {
+        Failure::Options(error) => error,
+        Failure::Name(error) => unknown_host(bare_host(options), place, error),
+        Failure::NoKey => Error::refused(format!(
+            "the server at {place} asks for the password itself, and nothing would encrypt it but a key of whoever listens there"
+        ))
+        .hint(
+            "connect with --ssl-mode=REQUIRED or over the socket, or name a copy of the server's public_key.pem: server-public-key-path below [client] in an option file",
+        ),
+        Failure::KeyOfNoUse => Error::usage(format!(
+            "the public key that server-public-key-path names cannot encrypt the password for {place}"
+        ))
+        .hint("it has to be a copy of the server's public_key.pem"),
         Failure::Server(error) => connect_error(&server_error(error), place),
         Failure::Stranger => {
             connect_error(&mysql::Error::DriverError(DriverError::UnexpectedPacket), place)

@@ -11,6 +11,8 @@
 //! | `greeting`, `auth`, `login` | from a stream to a session |
 //! | `stream`, `tls`, `compressed` | Unix socket, TCP, TLS, compression, with limits on how long they may be silent |
 //! | `connection`, `rows`, `prepared` | statements and results |
+//! | `bounded` | sessions with servers that may be anyone's |
+//! | `standing` | such a session, asked without waiting |
 //! | `play` | statements run for what they come to |
 //! | `sums` | checksums of results, whatever protocol they came by |
 //! | `binlog_stream` | a binary log, as replicas receive it |
@@ -20,6 +22,7 @@
 
 mod auth;
 mod binlog_stream;
+mod bounded;
 mod compressed;
 mod connection;
 mod decode;
@@ -31,18 +34,21 @@ mod prepared;
 mod refusal;
 pub mod relay;
 mod rows;
+mod standing;
 mod stream;
 mod sums;
 mod tls;
 pub mod watch;
 
 pub use binlog_stream::{BinlogRequest, BinlogStream, Received};
+pub use bounded::BoundedSession;
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed, SessionState};
 pub use play::{Played, PlayedStatement};
 pub use prepared::{Executed, Prepared, Value};
 pub use refusal::Refusal;
 pub use rows::{CellPart, Cells, Part, Pieces, Row, Rows, WHOLE};
+pub use standing::{Heard, StandingSession};
 pub use sums::Checksum;
 
 /// What fuzzing and property tests feed bytes to.

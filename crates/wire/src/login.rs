@@ -4,11 +4,13 @@ use crate::auth::{self, Plugin};
 use crate::decode::{Malformed, ServerError};
 use crate::greeting::{Greeting, can};
 use crate::packet::{Packets, broken};
-use crate::stream::{Patient, Stream, connect};
+use crate::stream::{NoStream, Patient, Stream, connect};
 use crate::tls;
 use evenkeel_op::Cancel;
-use evenkeel_server::options::{ConnectOptions, SslMode, login_name};
+use evenkeel_server::connect::check_files;
+use evenkeel_server::options::{ConnectOptions, ServerKey, SslMode, login_name};
 use std::io;
+use std::time::{Duration, Instant};
 
 /// Rounds of questions and answers that a login may take.
 const ROUNDS: usize = 12;
@@ -26,6 +28,23 @@ pub(crate) enum Failure {
     NoTls,
     /// The account wants a plugin that we do not know.
     Plugin(String),
+    /// What the options name cannot be read.
+    Options(evenkeel_op::Error),
+    /// The name of the host has no address.
+    Name(io::Error),
+    /// The server wants to read the password, and nothing encrypts it.
+    NoKey,
+    /// The file with the server's public key has none that could encrypt it.
+    KeyOfNoUse,
+}
+
+impl From<NoStream> for Failure {
+    fn from(error: NoStream) -> Self {
+        match error {
+            NoStream::Name(error) => Self::Name(error),
+            NoStream::Io(error) => Self::Io(error),
+        }
+    }
 }
 
 impl From<io::Error> for Failure {
@@ -49,55 +68,182 @@ pub(crate) struct Begun {
     pub(crate) capabilities: u32,
 }
 
-/// Connects and logs in; with `compress`, what comes then is compressed if the server can.
+/// On which terms to log in.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LoginTerms {
+    /// What comes then is compressed if the server can.
+    pub(crate) compress: bool,
+    /// What listens may be anyone's.
+    pub(crate) distrust: Option<Distrust>,
+}
+
+/// What is given to nobody who may be anyone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Distrust {
+    /// How long all of the login may take.
+    pub(crate) within: Duration,
+    /// No packet is longer, in bytes.
+    pub(crate) packet_max: usize,
+}
+
+/// Connects and logs in.
 pub(crate) fn login(
     options: &ConnectOptions,
-    compress: bool,
+    terms: LoginTerms,
     cancel: &Cancel,
 ) -> Result<Begun, Failure> {
     let tls = options.ssl_mode != SslMode::Disabled && !options.means_socket();
-    match attempt(options, tls, compress, cancel) {
+    let key = match options.means_socket() {
+        true => None,
+        false => {
+            // One that is missing must not pass for a server without TLS.
+            check_files(options).map_err(Failure::Options)?;
+            options.server_key.read().map_err(Failure::Options)?
+        }
+    };
+    let attempt = Attempt {
+        options,
+        terms,
+        key,
+    };
+    match attempt.run(tls, cancel) {
         Err(Failure::Tls(_) | Failure::NoTls) if options.ssl_mode == SslMode::Preferred => {
-            attempt(options, false, compress, cancel)
+            attempt.run(false, cancel)
         }
         other => other,
     }
 }
 
-fn attempt(
-    options: &ConnectOptions,
-    tls: bool,
-    compress: bool,
-    cancel: &Cancel,
-) -> Result<Begun, Failure> {
-    let mut packets = Packets::new(connect(options, cancel)?);
-    let greeting = greet(&mut packets)?;
-    let mut capabilities = greeting.capabilities & can::WANTED;
-    if compress {
-        capabilities |= greeting.capabilities & can::COMPRESS;
-    }
-    let mut packets = if tls {
-        if greeting.capabilities & can::TLS == 0 {
-            return Err(Failure::NoTls);
+/// One attempt to log in, with TLS or without.
+struct Attempt<'a> {
+    options: &'a ConnectOptions,
+    terms: LoginTerms,
+    /// The server's public key, where it is known.
+    key: Option<String>,
+}
+
+impl Attempt<'_> {
+    fn run(&self, tls: bool, cancel: &Cancel) -> Result<Begun, Failure> {
+        let stream = connect(self.options, cancel)?;
+        let mut packets = match self.terms.distrust {
+            None => Packets::new(stream),
+            Some(Distrust { within, packet_max }) => {
+                let stream = stream.within(within, Instant::now() + within);
+                Packets::with_limit(stream, packet_max)
+            }
+        };
+        let greeting = greet(&mut packets)?;
+        let mut capabilities = greeting.capabilities & can::WANTED;
+        if self.terms.compress {
+            capabilities |= greeting.capabilities & can::COMPRESS;
         }
-        capabilities |= can::TLS;
-        packets.send(&Greeting::opening(capabilities))?;
-        packets
-            .upgrade(|stream| tls::wrap(stream, options))
-            .map_err(Failure::Tls)?
-    } else {
-        packets.upgrade(|stream| Ok(Stream::Plain(stream)))?
-    };
-    prove(&mut packets, &greeting, capabilities, options)?;
-    if capabilities & can::COMPRESS != 0 {
-        packets = packets.upgrade(|stream| Ok(stream.compressed()))?;
-        packets.ignore_numbers();
+        if self.terms.distrust.is_some() {
+            capabilities &= !can::LOCAL_FILES;
+        }
+        let mut packets = if tls {
+            if greeting.capabilities & can::TLS == 0 {
+                return Err(Failure::NoTls);
+            }
+            capabilities |= can::TLS;
+            packets.send(&Greeting::opening(capabilities))?;
+            packets
+                .upgrade(|stream| tls::wrap(stream, self.options))
+                .map_err(Failure::Tls)?
+        } else {
+            packets.upgrade(|stream| Ok(Stream::Plain(stream)))?
+        };
+        self.prove(&mut packets, &greeting, capabilities)?;
+        if capabilities & can::COMPRESS != 0 {
+            packets = packets.upgrade(|stream| Ok(stream.compressed()))?;
+            packets.ignore_numbers();
+        }
+        Ok(Begun {
+            packets,
+            greeting,
+            capabilities,
+        })
     }
-    Ok(Begun {
-        packets,
-        greeting,
-        capabilities,
-    })
+
+    fn prove(
+        &self,
+        packets: &mut Packets<Stream>,
+        greeting: &Greeting,
+        capabilities: u32,
+    ) -> Result<(), Failure> {
+        let options = self.options;
+        let user = options.user.clone().unwrap_or_else(login_name);
+        let password = options.password.as_ref().map_or("", |p| p.reveal());
+        // The server's default may be nothing we know while the account's own plugin is: it will say.
+        let named = Plugin::named(&greeting.plugin);
+        let mut plugin = named.unwrap_or(Plugin::Native);
+        let name = match named {
+            Some(_) => greeting.plugin.as_str(),
+            None => "mysql_native_password",
+        };
+        let mut nonce = greeting.nonce.clone();
+        let proof = plugin.proof(&nonce, password.as_bytes());
+        packets.send(&Greeting::answer(capabilities, &user, name, &proof))?;
+        for _ in 0..ROUNDS {
+            let packet = packets.next()?;
+            let (first, rest) = packet.split_first().ok_or(Malformed)?;
+            match first {
+                0x00 => return Ok(()),
+                0xFF => return Err(Failure::Server(ServerError::of(packet)?)),
+                0xFE => {
+                    (plugin, nonce) = switched(rest)?;
+                    let proof = plugin.proof(&nonce, password.as_bytes());
+                    packets.send(&proof)?;
+                }
+                0x01 => {
+                    let asked = rest.to_vec();
+                    self.resume(packets, plugin, &asked, &nonce)?;
+                }
+                _ => return Err(Malformed.into()),
+            }
+        }
+        Err(Failure::Io(broken("the login repeats without end")))
+    }
+
+    /// Answers a plugin's further question.
+    fn resume(
+        &self,
+        packets: &mut Packets<Stream>,
+        plugin: Plugin,
+        asked: &[u8],
+        nonce: &[u8],
+    ) -> Result<(), Failure> {
+        let password = self.options.password.as_ref().map_or("", |p| p.reveal());
+        let password = password.as_bytes();
+        match (plugin, asked) {
+            // The server knows the proof from before: an OK follows.
+            (Plugin::CachingSha2, [3]) => Ok(()),
+            (Plugin::CachingSha2, [4]) if packets.stream().is_private() => {
+                let mut plain = password.to_vec();
+                plain.push(0);
+                Ok(packets.send(&plain)?)
+            }
+            (Plugin::CachingSha2, [4]) => match &self.key {
+                Some(key) => {
+                    let sealed = auth::sealed(password, nonce, key.as_bytes());
+                    Ok(packets.send(&sealed.map_err(|_| Failure::KeyOfNoUse)?)?)
+                }
+                // Whoever sends a key can read what is encrypted with it.
+                None if self.is_wary() => Err(Failure::NoKey),
+                None => Ok(packets.send(&[2])?),
+            },
+            (Plugin::CachingSha2, key) if key.starts_with(b"-----") && !self.is_wary() => {
+                let sealed = auth::sealed(password, nonce, key)?;
+                Ok(packets.send(&sealed)?)
+            }
+            _ => Err(Malformed.into()),
+        }
+    }
+
+    /// Returns whether no key is taken from whoever listens.
+    fn is_wary(&self) -> bool {
+        let by_file = self.key.is_some();
+        by_file || self.terms.distrust.is_some() && self.options.server_key != ServerKey::Asked
+    }
 }
 
 fn greet(packets: &mut Packets<Patient>) -> Result<Greeting, Failure> {
@@ -116,45 +262,6 @@ fn greet(packets: &mut Packets<Patient>) -> Result<Greeting, Failure> {
     Ok(greeting)
 }
 
-fn prove(
-    packets: &mut Packets<Stream>,
-    greeting: &Greeting,
-    capabilities: u32,
-    options: &ConnectOptions,
-) -> Result<(), Failure> {
-    let user = options.user.clone().unwrap_or_else(login_name);
-    let password = options.password.as_ref().map_or("", |p| p.reveal());
-    // The server's default may be nothing we know while the account's own plugin is: it will say.
-    let named = Plugin::named(&greeting.plugin);
-    let mut plugin = named.unwrap_or(Plugin::Native);
-    let name = match named {
-        Some(_) => greeting.plugin.as_str(),
-        None => "mysql_native_password",
-    };
-    let mut nonce = greeting.nonce.clone();
-    let proof = plugin.proof(&nonce, password.as_bytes());
-    packets.send(&Greeting::answer(capabilities, &user, name, &proof))?;
-    for _ in 0..ROUNDS {
-        let packet = packets.next()?;
-        let (first, rest) = packet.split_first().ok_or(Malformed)?;
-        match first {
-            0x00 => return Ok(()),
-            0xFF => return Err(Failure::Server(ServerError::of(packet)?)),
-            0xFE => {
-                (plugin, nonce) = switched(rest)?;
-                let proof = plugin.proof(&nonce, password.as_bytes());
-                packets.send(&proof)?;
-            }
-            0x01 => {
-                let asked = rest.to_vec();
-                resume(packets, plugin, &asked, &nonce, password.as_bytes())?;
-            }
-            _ => return Err(Malformed.into()),
-        }
-    }
-    Err(Failure::Io(broken("the login repeats without end")))
-}
-
 /// Reads which plugin the account wants.
 fn switched(packet: &[u8]) -> Result<(Plugin, Vec<u8>), Failure> {
     let mut bytes = crate::decode::Bytes(packet);
@@ -168,30 +275,5 @@ fn switched(packet: &[u8]) -> Result<(Plugin, Vec<u8>), Failure> {
         Some(plugin) => Ok((plugin, nonce)),
         None if packet.is_empty() => Err(Failure::Plugin("mysql_old_password".to_owned())),
         None => Err(Failure::Plugin(name)),
-    }
-}
-
-/// Answers a plugin's further question.
-fn resume(
-    packets: &mut Packets<Stream>,
-    plugin: Plugin,
-    asked: &[u8],
-    nonce: &[u8],
-    password: &[u8],
-) -> Result<(), Failure> {
-    match (plugin, asked) {
-        // The server knows the proof from before: an OK follows.
-        (Plugin::CachingSha2, [3]) => Ok(()),
-        (Plugin::CachingSha2, [4]) if packets.stream().is_private() => {
-            let mut plain = password.to_vec();
-            plain.push(0);
-            Ok(packets.send(&plain)?)
-        }
-        (Plugin::CachingSha2, [4]) => Ok(packets.send(&[2])?),
-        (Plugin::CachingSha2, key) if key.starts_with(b"-----") => {
-            let sealed = auth::sealed(password, nonce, key)?;
-            Ok(packets.send(&sealed)?)
-        }
-        _ => Err(Malformed.into()),
     }
 }

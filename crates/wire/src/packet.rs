@@ -1,6 +1,7 @@
 //! Packets: three bytes of length, one that counts, the payload. A payload of 16 MiB - 1 continues
 //! in the next packet.
 
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
@@ -69,6 +70,16 @@ impl<S> Packets<S> {
     /// Returns the stream beneath.
     pub(crate) fn stream(&mut self) -> &mut S {
         &mut self.stream
+    }
+
+    /// Returns the stream beneath, to look at.
+    pub(crate) fn stream_ref(&self) -> &S {
+        &self.stream
+    }
+
+    /// Returns whether everything that came was read.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.at == self.end && self.peeked.is_none() && self.long.is_none()
     }
 
     /// Puts another stream in the place of this one, at the same packet: TLS or compression begins.
@@ -205,7 +216,7 @@ impl<S: Read> Packets<S> {
             let length = self.header(0)?;
             self.at += HEADER;
             if sum + length > self.limit {
-                return Err(broken("a packet is longer than any server may send"));
+                return Err(too_long());
             }
             self.long = Some(Long {
                 left: length,
@@ -226,7 +237,7 @@ impl<S: Read> Packets<S> {
         while last == LONGEST {
             last = self.header(taken)?;
             if joined + last > self.limit {
-                return Err(broken("a packet is longer than any server may send"));
+                return Err(too_long());
             }
             self.fill(taken + HEADER + last)?;
             let from = self.at + taken + HEADER;
@@ -253,7 +264,7 @@ impl<S: Read> Packets<S> {
         }
         self.sequence = header[3].wrapping_add(1);
         if length > self.limit {
-            return Err(broken("a packet is longer than any server may send"));
+            return Err(too_long());
         }
         Ok(length)
     }
@@ -321,6 +332,29 @@ impl<S: Write> Packets<S> {
             }
         }
     }
+}
+
+/// A packet is longer than the limit.
+#[derive(Debug)]
+struct PacketTooLong;
+
+impl fmt::Display for PacketTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a packet is longer than any server may send")
+    }
+}
+
+impl std::error::Error for PacketTooLong {}
+
+fn too_long() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, PacketTooLong)
+}
+
+/// Returns whether reading ended with a packet beyond the limit.
+pub(crate) fn is_too_long(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<PacketTooLong>())
 }
 
 /// Returns the error for bytes that no server sends.

@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketT
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ const TICK: Duration = Duration::from_millis(200);
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 const KEEPALIVE_TRIES: u32 = 3;
+/// The same for one that does not confirm what was sent, in milliseconds: it is not probed.
+const UNCONFIRMED_MS: u32 = 60_000;
 
 /// The operating system's stream.
 #[derive(Debug)]
@@ -32,7 +35,11 @@ enum Raw {
 pub(crate) struct Patient {
     raw: Raw,
     silence: Duration,
+    /// When it has to be over, however much the peer says.
+    deadline: Option<Instant>,
     cancel: Cancel,
+    /// Where nothing can be done at once, it is waited.
+    waits: bool,
     /// Whether something was sent since the last read: no answer is there, then.
     asked: bool,
 }
@@ -57,6 +64,12 @@ impl Patient {
         Self::new(Raw::Socket(socket.into()), options, cancel)
     }
 
+    /// Sets how long the peer may be silent, and when it has to be over.
+    pub(crate) fn within(mut self, silence: Duration, deadline: Instant) -> Self {
+        (self.silence, self.deadline) = (silence, Some(deadline));
+        self
+    }
+
     /// Connects over TCP to one address.
     pub(crate) fn over_tcp(
         address: &SocketAddr,
@@ -69,6 +82,7 @@ impl Patient {
         sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE)?;
         sockopt::set_tcp_keepintvl(&stream, KEEPALIVE_EVERY)?;
         sockopt::set_tcp_keepcnt(&stream, KEEPALIVE_TRIES)?;
+        sockopt::set_tcp_user_timeout(&stream, UNCONFIRMED_MS)?;
         Self::new(Raw::Tcp(stream), options, cancel)
     }
 
@@ -86,9 +100,19 @@ impl Patient {
         Ok(Self {
             raw,
             silence: options.connect_timeout,
+            deadline: None,
+            waits: true,
             cancel: cancel.clone(),
             asked: false,
         })
+    }
+
+    fn stop_waiting(&mut self) -> io::Result<()> {
+        self.waits = false;
+        match &self.raw {
+            Raw::Socket(stream) => stream.set_nonblocking(true),
+            Raw::Tcp(stream) => stream.set_nonblocking(true),
+        }
     }
 
     /// Does what may have to be tried again, until the patience is at its end.
@@ -96,17 +120,25 @@ impl Patient {
         &mut self,
         mut once: impl FnMut(&mut Raw) -> io::Result<usize>,
     ) -> io::Result<usize> {
+        if self.deadline.is_some_and(|at| Instant::now() >= at) {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the server has not answered in time",
+            ));
+        }
         let mut begun = None;
         loop {
             match once(&mut self.raw) {
-                Err(error) if is_tick(&error) => {}
+                Err(error) if is_tick(&error) && self.waits => {}
                 other => return other,
             }
             if self.cancel.is_cancelled() {
                 return Err(io::Error::other("stopped on request"));
             }
-            let begun = begun.get_or_insert_with(|| Instant::now() - TICK);
-            if begun.elapsed() >= self.silence {
+            let now = Instant::now();
+            let begun = begun.get_or_insert_with(|| now - TICK);
+            let is_over = self.deadline.is_some_and(|at| now >= at);
+            if is_over || now.saturating_duration_since(*begun) >= self.silence {
                 let limit = evenkeel_op::units::duration(self.silence);
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
@@ -147,8 +179,10 @@ fn receive(stream: &UnixStream, into: &mut [u8], asked: bool) -> io::Result<usiz
 impl Read for Patient {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let asked = std::mem::take(&mut self.asked);
+        let waits = self.waits;
         self.patiently(|raw| match raw {
-            Raw::Socket(stream) => receive(stream, into, asked),
+            Raw::Socket(stream) if waits => receive(stream, into, asked),
+            Raw::Socket(stream) => stream.read(into),
             Raw::Tcp(stream) => stream.read(into),
         })
     }
@@ -202,12 +236,44 @@ impl Stream {
         }
     }
 
+    /// Sets when it has to be over, however much the server says; `None` for never.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<Instant>) {
+        match self {
+            Self::Plain(stream) => stream.deadline = deadline,
+            Self::Tls(stream) => stream.sock.deadline = deadline,
+            Self::Compressed(stream) => stream.stream().set_deadline(deadline),
+        }
+    }
+
+    /// Has reads and writes fail with `WouldBlock` where they would wait.
+    pub(crate) fn stop_waiting(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.stop_waiting(),
+            Self::Tls(stream) => stream.sock.stop_waiting(),
+            Self::Compressed(stream) => stream.stream().stop_waiting(),
+        }
+    }
+
     /// Returns whether nobody but the server reads what is sent.
     pub(crate) fn is_private(&mut self) -> bool {
         match self {
             Self::Plain(stream) => matches!(stream.raw, Raw::Socket(_)),
             Self::Tls(_) => true,
             Self::Compressed(stream) => stream.stream().is_private(),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let patient = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => &stream.sock,
+            Self::Compressed(stream) => return stream.beneath().as_fd(),
+        };
+        match &patient.raw {
+            Raw::Socket(stream) => stream.as_fd(),
+            Raw::Tcp(stream) => stream.as_fd(),
         }
     }
 }
@@ -256,24 +322,39 @@ pub(crate) fn bare_host(options: &ConnectOptions) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
+/// Why nothing was reached.
+#[derive(Debug)]
+pub(crate) enum NoStream {
+    /// The name of the host has no address.
+    Name(io::Error),
+    Io(io::Error),
+}
+
+impl From<io::Error> for NoStream {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// Connects by whatever way the options mean: to the first address of a name that takes it.
-pub(crate) fn connect(options: &ConnectOptions, cancel: &Cancel) -> io::Result<Patient> {
+pub(crate) fn connect(options: &ConnectOptions, cancel: &Cancel) -> Result<Patient, NoStream> {
     if options.means_socket() {
         if options.ssl_mode > SslMode::Preferred {
-            return Err(io::Error::new(
+            return Err(NoStream::Io(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "TLS cannot be used with a Unix socket",
-            ));
+            )));
         }
-        return Patient::over_socket(options, cancel);
+        return Ok(Patient::over_socket(options, cancel)?);
     }
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let port = options.port.unwrap_or(3306);
-    for address in (bare_host(options), port).to_socket_addrs()? {
+    let found = (bare_host(options), port).to_socket_addrs();
+    for address in found.map_err(NoStream::Name)? {
         match Patient::over_tcp(&address, options, cancel) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }
-    Err(last)
+    Err(NoStream::Io(last))
 }

@@ -1,15 +1,17 @@
 //! What is asked of a server, step by step, the simplest first: where the answers end says what is wrong.
 
+use super::answers::{counters, is_set, role};
 use super::failure::{NotAllowed, reason_at};
-use super::{Checks, Expected, Observed, TableName};
+use super::step::{SIMPLE, Step, Steps};
+use super::{Checks, Observed, TableName};
 use crate::reason::{Cause, Reason};
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use evenkeel_server::abilities::Abilities;
-use evenkeel_server::connect::{Row, RowLimit, Session};
+use evenkeel_server::connect::{Ask, Row, RowLimit};
 use evenkeel_server::replication::{Channel, ThreadState};
+use evenkeel_wire::BoundedSession;
 use rustix::io::Errno;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// No answer to a check is longer; the operator's statement may return as much.
@@ -19,120 +21,67 @@ pub(super) const MOST: RowLimit = RowLimit {
 };
 /// Clocks of two hosts may differ by so many seconds.
 const CLOCKS_S: i64 = 2;
-const SIMPLE: &str =
-    "SELECT @@GLOBAL.read_only, @@GLOBAL.max_connections, @@GLOBAL.innodb_read_only";
 /// What else keeps clients from writing, where a server has it: the first of the two names of the same.
 const ALSO: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
                     ('transaction_read_only', 'tx_read_only', 'offline_mode')";
-const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Threads_running', \
+pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Threads_running', \
                       'wsrep_ready', 'wsrep_local_state', 'wsrep_local_state_comment', 'wsrep_cluster_status')";
-
-/// What is being waited for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Nothing.
-    #[default]
-    None,
-    /// A filesystem.
-    Disk,
-    /// Connection and login.
-    Login,
-    /// The end of a session that did not answer.
-    Kill,
-    /// The simplest statement.
-    Simple,
-    /// What this server can do; asked once in a session.
-    Abilities,
-    /// Counters.
-    Counters,
-    /// Its replication.
-    Sources,
-    /// A row that is written, or its age.
-    Write(String),
-    /// A table.
-    Table(String),
-    /// The operator's statement.
-    Query,
-}
-
-impl Step {
-    /// Says what is not answered.
-    fn name(&self, checks: &Checks) -> String {
-        match self {
-            Self::None | Self::Login => "the login".to_owned(),
-            Self::Disk => "a question about free space".to_owned(),
-            Self::Kill => "KILL".to_owned(),
-            Self::Simple => SIMPLE.to_owned(),
-            Self::Abilities => "the first statements of a session".to_owned(),
-            Self::Counters => "SHOW GLOBAL STATUS".to_owned(),
-            Self::Sources => "the statement for the state of replication".to_owned(),
-            Self::Write(statement) | Self::Table(statement) => statement.clone(),
-            Self::Query => checks.query.clone().unwrap_or_default(),
-        }
-    }
-
-    /// Returns why a server is not up that does not get past this.
-    pub(super) fn unanswered(&self, waited: Duration, checks: &Checks) -> Reason {
-        let cause = match self {
-            Self::None | Self::Login | Self::Kill | Self::Simple => Cause::Hung,
-            Self::Disk => Cause::Disk,
-            _ => Cause::Stuck,
-        };
-        let waited = units::duration(waited);
-        let mut text = format!("no answer to {} for {waited}", self.name(checks));
-        if cause == Cause::Stuck {
-            text.push_str(", while simpler statements are answered");
-        }
-        Reason::new(cause, text)
-    }
-}
-
-/// The step that one thread works on, for others to see.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Steps(Arc<Mutex<Step>>);
-
-impl Steps {
-    pub(super) fn now(&self, step: Step) -> Step {
-        self.0
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .clone_from(&step);
-        step
-    }
-
-    pub(crate) fn get(&self) -> Step {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-}
 
 /// One session, and what is known about its server.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) session: Session,
+    pub(super) session: BoundedSession,
+    known: ServerKnown,
     abilities: Option<Abilities>,
-    datadir: Option<PathBuf>,
-    /// What is asked first.
-    simple: String,
-    /// What else this server has that keeps clients from writing, by name: asked for once in a session.
-    also: Option<Vec<String>>,
-    /// What it calls itself to its replicas.
-    server_id: Option<u64>,
     /// It replicates from somewhere, as of this probe.
     has_sources: bool,
 }
 
+/// What is found out once in a session.
+#[derive(Debug)]
+pub(super) struct ServerKnown {
+    datadir: Option<PathBuf>,
+    /// What is asked first.
+    pub(super) simple: String,
+    /// What else this server has that keeps clients from writing, by name.
+    also: Option<Vec<String>>,
+    /// What it calls itself to its replicas.
+    server_id: Option<u64>,
+}
+
+impl ServerKnown {
+    /// Returns what else is on, of what was asked first.
+    pub(super) fn on(&self, row: Option<&Row>) -> Vec<String> {
+        let names = self.also.iter().flatten().zip(3..);
+        let on = names.filter(|(_, at)| row.and_then(|row| row.at(*at)).is_some_and(is_set));
+        on.map(|(name, _)| name.clone()).collect()
+    }
+}
+
 impl Asked {
     /// Takes a new session.
-    pub(super) fn new(session: Session) -> Self {
+    pub(super) fn new(session: BoundedSession) -> Self {
         Self {
             session,
+            known: ServerKnown {
+                datadir: None,
+                simple: SIMPLE.to_owned(),
+                also: None,
+                server_id: None,
+            },
             abilities: None,
-            datadir: None,
-            simple: SIMPLE.to_owned(),
-            also: None,
-            server_id: None,
             has_sources: false,
         }
+    }
+
+    /// Takes it apart.
+    pub(super) fn apart(self) -> (BoundedSession, ServerKnown) {
+        (self.session, self.known)
+    }
+
+    /// Returns whether all is known that plain checks need.
+    pub(super) fn stands(&self) -> bool {
+        self.known.also.is_some() && !self.session.is_lost()
     }
 
     /// Looks at everything. What is wrong is in `seen`.
@@ -203,45 +152,15 @@ impl Asked {
     }
 
     fn role(&mut self, checks: &Checks, steps: &Steps, seen: &mut Observed) -> Result<()> {
-        let row = self.session.one(&self.simple)?;
-        let value = |at| row.as_ref().and_then(|row: &Row| row.at(at));
-        let is_on = |at| value(at).map(is_set);
-        let is_read_only = is_on(0).zip(is_on(2)).map(|(all, innodb)| all || innodb);
-        seen.connections_max = value(1).and_then(|text| text.parse().ok());
-        let on: Vec<String> = match &self.also {
-            Some(names) => {
-                let names = names.iter().zip(3..);
-                let on = names.filter(|(_, at)| is_on(*at) == Some(true));
-                on.map(|(name, _)| name.clone()).collect()
-            }
+        let row = self.session.one(&self.known.simple)?;
+        let on = match &self.known.also {
+            Some(_) => self.known.on(row.as_ref()),
             None => {
                 steps.now(Step::Abilities);
                 self.find_also()?
             }
         };
-        let is_on = |name: &str| on.iter().any(|it| it == name);
-        if is_on("offline_mode") {
-            let text = "the server is in offline mode: it lets nobody in but administrators";
-            seen.reasons.push(Reason::new(Cause::Refused, text));
-        }
-        let is_by_default = is_on("transaction_read_only") || is_on("tx_read_only");
-        seen.is_writable = is_read_only.map(|is| !is && !is_by_default);
-        let wrong = match (checks.expected, seen.is_writable) {
-            (Expected::Writable, Some(false)) if is_read_only == Some(false) => {
-                "transactions are read-only (tx_read_only), and it should be writable"
-            }
-            (Expected::Writable, Some(false)) => "it is read-only, and should be writable",
-            (Expected::ReadOnly, Some(false)) if is_read_only == Some(false) => {
-                "only tx_read_only makes it read-only, which each session can change"
-            }
-            (Expected::ReadOnly, Some(true)) => "it is writable, and should be read-only",
-            (Expected::Writable | Expected::ReadOnly, None) => {
-                return Err(Error::refused("the server does not say if it is read-only"));
-            }
-            _ => return Ok(()),
-        };
-        seen.reasons.push(Reason::new(Cause::Role, wrong));
-        Ok(())
+        role(row.as_ref(), &on, checks, seen)
     }
 
     /// Finds out what else there is that keeps clients from writing. Returns what of it is on.
@@ -260,8 +179,8 @@ impl Asked {
             found.retain(|(name, _)| name != "tx_read_only");
         }
         let columns = found.iter().map(|(name, _)| format!(", @@GLOBAL.{name}"));
-        self.simple = format!("{SIMPLE}{}", columns.collect::<String>());
-        self.also = Some(found.iter().map(|(name, _)| name.clone()).collect());
+        self.known.simple = format!("{SIMPLE}{}", columns.collect::<String>());
+        self.known.also = Some(found.iter().map(|(name, _)| name.clone()).collect());
         let on = found.into_iter().filter(|(_, is_on)| *is_on);
         Ok(on.map(|(name, _)| name).collect())
     }
@@ -275,15 +194,15 @@ impl Asked {
         seen: &mut Observed,
     ) -> Result<()> {
         if seen.is_writable == Some(true) {
-            if self.server_id.is_none() {
+            if self.known.server_id.is_none() {
                 let step = steps.now(Step::Abilities);
                 self.check(&step, seen, |asked, _| {
                     let id = asked.session.value("SELECT @@GLOBAL.server_id")?;
-                    asked.server_id = id.and_then(|id| id.parse().ok());
+                    asked.known.server_id = id.and_then(|id| id.parse().ok());
                     Ok(())
                 })?;
             }
-            let statement = table.writes(self.server_id.unwrap_or_default());
+            let statement = table.writes(self.known.server_id.unwrap_or_default());
             let step = steps.now(Step::Write(statement.clone()));
             return self.check(&step, seen, |asked, _| asked.session.run(&statement));
         }
@@ -302,43 +221,15 @@ impl Asked {
 
     fn counters(&mut self, checks: &Checks, seen: &mut Observed) -> Result<()> {
         let rows = self.session.rows(STATUS)?;
-        let value = |name: &str| {
-            let found = rows
-                .iter()
-                .find(|row| row.at(0).is_some_and(|it| it.eq_ignore_ascii_case(name)));
-            found.and_then(|row| row.at(1))
-        };
-        let number = |name: &str| value(name).and_then(|text| text.parse::<u64>().ok());
-        seen.connections = number("Threads_connected");
-        seen.running = number("Threads_running");
-        match (seen.connections, seen.connections_max) {
-            (Some(used), Some(most)) => {
-                // Ours is one that clients do not have, but it is counted.
-                let free = most.saturating_sub(used);
-                if free < checks.connections_min {
-                    let text = format!("{free} of {most} connections are free");
-                    seen.reasons.push(Reason::new(Cause::Connections, text));
-                }
-            }
-            _ if checks.connections_min > 0 => {
-                return Err(Error::refused(
-                    "the server does not say how many connections it has",
-                ));
-            }
-            _ => {}
-        }
-        if checks.galera {
-            galera(value, seen);
-        }
-        Ok(())
+        counters(&rows, checks, seen)
     }
 
     fn disk(&mut self, checks: &Checks, seen: &mut Observed) -> Result<()> {
-        if self.datadir.is_none() {
+        if self.known.datadir.is_none() {
             let path = self.session.value("SELECT @@GLOBAL.datadir")?;
-            self.datadir = path.map(PathBuf::from);
+            self.known.datadir = path.map(PathBuf::from);
         }
-        let datadir = self.datadir.as_ref();
+        let datadir = self.known.datadir.as_ref();
         let datadir = datadir.ok_or_else(|| Error::failed("the server has no data directory"))?;
         free_space(datadir, checks, seen)
     }
@@ -393,30 +284,6 @@ pub(super) fn free_space(
         seen.reasons.push(Reason::new(Cause::Disk, text));
     }
     Ok(())
-}
-
-/// Whether a variable is on: MariaDB's `read_only` has more words than two.
-fn is_set(value: &str) -> bool {
-    !matches!(value, "0" | "OFF")
-}
-
-fn galera<'a>(value: impl Fn(&str) -> Option<&'a str>, seen: &mut Observed) {
-    let is =
-        |name: &str, wanted: &str| value(name).is_some_and(|it| it.eq_ignore_ascii_case(wanted));
-    let text = if value("wsrep_ready").is_none() {
-        "the server is in no Galera cluster".to_owned()
-    } else if !is("wsrep_cluster_status", "Primary") {
-        let status = value("wsrep_cluster_status").unwrap_or("unknown");
-        format!("the node is not in the primary component (wsrep_cluster_status {status})")
-    } else if !is("wsrep_local_state", "4") {
-        let state = value("wsrep_local_state_comment").unwrap_or("unknown");
-        format!("the node is not synced (wsrep_local_state_comment {state})")
-    } else if !is("wsrep_ready", "ON") {
-        "the node accepts no statements (wsrep_ready OFF)".to_owned()
-    } else {
-        return;
-    };
-    seen.reasons.push(Reason::new(Cause::Galera, text));
 }
 
 /// What is missing is never taken for well.

@@ -91,6 +91,13 @@ pub struct Checks {
 }
 
 impl Checks {
+    /// Returns whether two statements are all there is to ask.
+    pub(super) fn are_plain(&self) -> bool {
+        let looks_at_disk = self.disk_min.is_some() || self.datadir.is_some();
+        let looks_at_rows = !self.tables.is_empty() || self.write_table.is_some();
+        !looks_at_disk && !looks_at_rows && !self.wants_replication() && self.query.is_none()
+    }
+
     /// Returns whether its sources have to be asked for.
     pub(super) fn wants_replication(&self) -> bool {
         self.replicates || self.lag_max.is_some()

@@ -1,6 +1,6 @@
 //! What an error says about the server.
 
-use super::asked::Step;
+use super::step::Step;
 use crate::reason::{Cause, Reason};
 use evenkeel_op::{Error, ErrorKind};
 use evenkeel_server::connect::{ServerNumber, TooLong};

@@ -1,13 +1,17 @@
 //! One server asked: what is looked at, and what is wrong with the answers.
 
+mod answers;
 mod asked;
 mod checks;
 mod failure;
+mod standing;
+mod step;
 mod worker;
 
 pub use checks::{Checks, Expected, TableName};
 pub use failure::reason_of;
-pub(crate) use worker::{Reported, Worker, bounded};
+pub(crate) use standing::Standing;
+pub(crate) use worker::{Reported, Tell, Worker, bounded};
 
 use crate::reason::Reason;
 use evenkeel_op::Error;

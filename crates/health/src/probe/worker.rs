@@ -1,13 +1,17 @@
 //! A thread that asks one server, on a connection that is kept. Nothing in it has a deadline: whoever gave the
 //! order has, and sees by its step where it is.
 
-use super::asked::{Asked, MOST, Step, Steps, free_space};
+use super::asked::{Asked, MOST, free_space};
 use super::failure::reason_at;
+use super::standing::{Outcome, Standing};
+use super::step::{Step, Steps};
 use super::{Checks, Observed};
+use crate::ears::Ears;
 use crate::reason::{Cause, Reason};
 use evenkeel_op::{Context, ErrorKind, Result};
-use evenkeel_server::connect::Session;
+use evenkeel_server::connect::Ask;
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::BoundedSession;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +19,7 @@ use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Of a worker: the driver's buffers are on the heap.
+/// Of a worker: buffers are on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
 /// What a worker says: which server, which of its workers, and what it found.
@@ -23,6 +27,27 @@ pub(crate) struct Reported {
     pub(crate) server: usize,
     pub(crate) serial: u64,
     pub(crate) observed: Observed,
+    /// Its session, to be asked without the thread from now on.
+    pub(crate) standing: Option<Standing>,
+}
+
+/// Where workers report to. Whoever listens is woken.
+#[derive(Clone)]
+pub(crate) struct Tell {
+    pub(crate) reports: Sender<Reported>,
+    /// Without them, no session is asked without its thread.
+    pub(crate) ears: Option<Arc<Ears>>,
+}
+
+impl Tell {
+    /// Reports. Returns whether anyone is left to hear it.
+    fn tell(&self, report: Reported) -> bool {
+        let is_heard = self.reports.send(report).is_ok();
+        if let Some(ears) = &self.ears {
+            ears.ring();
+        }
+        is_heard
+    }
 }
 
 /// A thread that asks one server.
@@ -32,6 +57,8 @@ pub(crate) struct Worker {
     /// A session to be ended first, that does not answer.
     orders: Option<SyncSender<Option<u64>>>,
     thread: Option<JoinHandle<()>>,
+    /// Its session, while that is asked without the thread.
+    standing: Option<Standing>,
     steps: Steps,
     connection: Arc<AtomicU64>,
     /// Since when it has been at work.
@@ -46,7 +73,7 @@ impl Worker {
         (server, serial): (usize, u64),
         options: ConnectOptions,
         checks: Arc<Checks>,
-        tell: Sender<Reported>,
+        tell: Tell,
     ) -> Result<Self> {
         let (orders, ordered) = sync_channel::<Option<u64>>(1);
         let steps = Steps::default();
@@ -64,12 +91,16 @@ impl Worker {
             .spawn(move || {
                 for kill in ordered {
                     let observed = work.probe_or_give_up(kill);
+                    let is_known = observed.unknown.is_empty();
+                    let ears = tell.ears.as_ref().filter(|_| is_known);
+                    let standing = ears.and_then(|ears| work.lend(ears));
                     let report = Reported {
                         server,
                         serial,
                         observed,
+                        standing,
                     };
-                    if tell.send(report).is_err() {
+                    if !tell.tell(report) {
                         return;
                     }
                 }
@@ -80,6 +111,7 @@ impl Worker {
             checks,
             orders: Some(orders),
             thread: Some(thread),
+            standing: None,
             steps,
             connection,
             busy: None,
@@ -88,15 +120,53 @@ impl Worker {
 
     /// Has it ask, once it is idle. A session that does not answer is ended first.
     pub(crate) fn order(&mut self, kill: Option<u64>, now: Instant) {
+        if self.busy.is_some() {
+            return;
+        }
+        if let Some(standing) = &mut self.standing {
+            match standing.ask(now) {
+                Ok(()) => return self.busy = Some(now),
+                Err(_) => self.hang_up(),
+            }
+        }
+        self.send(kill, now);
+    }
+
+    fn send(&mut self, kill: Option<u64>, since: Instant) {
         let orders = self.orders.as_ref();
-        if self.busy.is_none() && orders.is_some_and(|to| to.try_send(kill).is_ok()) {
-            self.busy = Some(now);
+        if orders.is_some_and(|to| to.try_send(kill).is_ok()) {
+            self.busy = Some(since);
         }
     }
 
-    /// Notes that it has reported.
-    pub(crate) fn ended(&mut self) {
+    /// Drops a session that is lost.
+    fn hang_up(&mut self) {
+        self.standing = None;
+        self.connection.store(0, Ordering::Relaxed);
+    }
+
+    /// Hears what came in its session. Returns what is known now. If the session is lost, that says nothing about the
+    /// server: the thread asks in a new one.
+    pub(crate) fn heard(&mut self) -> Option<Observed> {
+        match self.standing.as_mut()?.hear() {
+            Outcome::NotYet => None,
+            Outcome::Known(observed) => Some(observed),
+            Outcome::Lost => {
+                self.hang_up();
+                if let Some(since) = self.busy {
+                    self.send(None, since);
+                }
+                None
+            }
+        }
+    }
+
+    /// Notes that it has reported. Its session may be asked without it from now on.
+    pub(crate) fn ended(&mut self, standing: Option<Standing>) {
         self.busy = None;
+        if standing.is_some() {
+            self.standing = standing;
+        }
     }
 
     pub(crate) fn is_busy(&self) -> bool {
@@ -137,7 +207,7 @@ struct Work {
 }
 
 impl Work {
-    /// Whatever a server sends ends no thread: the driver panics where a packet is not what it has to be.
+    /// Whatever a server sends ends no thread.
     fn probe_or_give_up(&mut self, kill: Option<u64>) -> Observed {
         let began = Instant::now();
         let probed = catch_unwind(AssertUnwindSafe(|| self.probe(kill)));
@@ -193,8 +263,7 @@ impl Work {
             Some(asked) => asked,
             None => {
                 self.steps.now(Step::Login);
-                let mut session = Session::open_in_this_thread(&self.options)?;
-                session.limit_rows(MOST);
+                let mut session = BoundedSession::open_patiently(&self.options, MOST)?;
                 // Or what is read keeps a transaction open, and with it old rows and locks on tables.
                 session.run("SET SESSION autocommit = 1")?;
                 self.connection.store(session.id(), Ordering::Relaxed);
@@ -212,6 +281,18 @@ impl Work {
         asked.look(&self.checks, &self.steps, seen)
     }
 
+    /// Hands its session over, if it can be asked without a thread.
+    fn lend(&mut self, ears: &Arc<Ears>) -> Option<Standing> {
+        if !self.checks.are_plain() || !self.asked.as_ref().is_some_and(Asked::stands) {
+            return None;
+        }
+        let standing = Standing::of(self.asked.take()?, &self.checks, &self.steps, ears).ok();
+        if standing.is_none() {
+            self.hang_up();
+        }
+        standing
+    }
+
     fn hang_up(&mut self) {
         self.asked = None;
         self.connection.store(0, Ordering::Relaxed);
@@ -219,7 +300,7 @@ impl Work {
 }
 
 /// Ends a session of this account. A server that was restarted gives numbers again: then it is somebody else's.
-fn end_own(session: &mut Session, id: u64) -> Result<()> {
+fn end_own(session: &mut BoundedSession, id: u64) -> Result<()> {
     let own = session.value(&format!(
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {id} AND USER = SUBSTRING_INDEX(USER(), '@', 1)"
     ))?;

@@ -5,8 +5,9 @@ use crate::details::{self, Asker, Spent};
 use crate::rates::{Own, Sample};
 use crate::status::{self, QUESTIONS, Status};
 use evenkeel_op::{Error, ErrorKind, Result};
-use evenkeel_server::connect::{RowLimit, Session};
+use evenkeel_server::connect::{Ask, RowLimit};
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::BoundedSession;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ pub(super) struct Worker {
     extent: Extent,
     names: Vec<&'static str>,
     statement: String,
-    session: Option<Session>,
+    session: Option<BoundedSession>,
     asker: Option<Asker>,
     /// What this session had added to the server's counters when it asked for them last, and since then.
     own: Own,
@@ -88,7 +89,7 @@ impl Worker {
         }
     }
 
-    /// Asks; whatever a server sends ends no thread. The driver panics where a packet is not what it has to be.
+    /// Asks; whatever a server sends ends no thread.
     pub(super) fn answer_or_give_up(&mut self) -> Report {
         let answered = catch_unwind(AssertUnwindSafe(|| self.answer()));
         answered.unwrap_or_else(|_| {
@@ -130,8 +131,7 @@ impl Worker {
             None => {
                 self.asker = None;
                 self.own = Own::default();
-                let mut session = Session::open(&self.options)?;
-                session.limit_rows(MOST_COUNTERS);
+                let session = BoundedSession::open(&self.options, MOST_COUNTERS)?;
                 self.session.insert(session)
             }
         };
@@ -176,7 +176,7 @@ impl Worker {
 }
 
 /// Asks the server what this session had added to its counters before this statement.
-fn own(session: &mut Session) -> Result<Own> {
+fn own(session: &mut BoundedSession) -> Result<Own> {
     let names = [QUESTIONS, SELECT];
     let rows = session.rows(&status::statement("SESSION", &names))?;
     let status = Status::of(&names, &rows);

@@ -15,7 +15,7 @@ pub use recorded::Recorded;
 pub use start::StartReads;
 pub use version::{Flavour, Version};
 
-use crate::connect::Session;
+use crate::connect::Ask;
 use evenkeel_op::{Context, Error, Result};
 
 /// How a server names its place in the binary log, beyond file and position.
@@ -143,7 +143,7 @@ impl Abilities {
     /// Asks a server what it is.
     ///
     /// Errors: those of the session; `Refused` for a version that makes no sense.
-    pub fn probe(session: &mut Session) -> Result<Self> {
+    pub fn probe(session: &mut dyn Ask) -> Result<Self> {
         let version_text = session
             .value("SELECT VERSION()")?
             .ok_or_else(|| Error::refused("the server does not report its version"))?;

@@ -72,6 +72,8 @@ pub(super) fn attempt(options: &ConnectOptions, place: &str) -> Result<(Conn, bo
     if !plain {
         check_files(options)?;
     }
+    // The driver believes that it is one.
+    options.server_key.read()?;
     let mut last = None;
     for host in addresses(options, place)? {
         let result = match over_tcp(options, &host, !plain) {
@@ -94,7 +96,11 @@ pub(super) fn attempt(options: &ConnectOptions, place: &str) -> Result<(Conn, bo
 }
 
 /// Looks at the files for TLS: one that is missing must not pass for a server without TLS.
-fn check_files(options: &ConnectOptions) -> Result<()> {
+///
+/// # Errors
+///
+/// `Usage` for one that cannot be read.
+pub fn check_files(options: &ConnectOptions) -> Result<()> {
     for (flag, path) in [
         ("ssl-ca", &options.ssl_ca),
         ("ssl-cert", &options.ssl_cert),
@@ -153,7 +159,8 @@ fn addresses(options: &ConnectOptions, place: &str) -> Result<Vec<String>> {
 }
 
 /// Makes the error for a host of which no address could be found.
-fn unknown_host(host: &str, place: &str, error: io::Error) -> Error {
+#[must_use]
+pub fn unknown_host(host: &str, place: &str, error: io::Error) -> Error {
     // The C library's words for a name that nobody has; what else it says is about the way there.
     let is_unknown = [
         "not known",
@@ -233,6 +240,7 @@ fn builder(options: &ConnectOptions) -> OptsBuilder {
                 .clone()
                 .unwrap_or_else(crate::options::login_name),
         ))
+        .server_key_path(options.server_key.file())
         .pass(options.password.as_ref().map(|p| p.reveal().to_owned()))
         // The driver's default swaps a TCP connection for a socket behind our back.
         .prefer_socket(false)

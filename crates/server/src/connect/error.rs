@@ -86,7 +86,8 @@ pub fn query_error(error: &mysql::Error, sql: &str) -> Error {
 }
 
 /// Does the same for a statement of an account, `USER@HOST`, where it is known.
-pub(super) fn query_error_of(error: &mysql::Error, sql: &str, account: Option<&str>) -> Error {
+#[must_use]
+pub fn query_error_of(error: &mysql::Error, sql: &str, account: Option<&str>) -> Error {
     let shown = shortened(sql);
     match error {
         mysql::Error::MySqlError(server) => {
@@ -265,8 +266,9 @@ fn with_query_hint(error: Error, server: &MySqlError, account: Option<&str>) -> 
     }
 }
 
-/// Whether the server names a privilege that is missing, but not the account.
-pub(super) fn lacks_account(error: &mysql::Error) -> bool {
+/// Returns whether the server names a privilege that is missing, but not the account.
+#[must_use]
+pub fn lacks_account(error: &mysql::Error) -> bool {
     matches!(error, mysql::Error::MySqlError(server) if server.code == LACKS_GLOBAL)
 }
 

@@ -1,6 +1,7 @@
 //! One session with a server. It never reconnects: whoever holds a lock through it must learn that
 //! it was lost.
 
+mod ask;
 mod attempt;
 mod error;
 mod greeting;
@@ -9,9 +10,12 @@ mod peer;
 mod quote;
 mod row;
 
-pub use attempt::{FIRST_STATEMENTS, USUAL_SOCKETS, socket_path};
-use error::query_error_of;
-pub use error::{ServerNumber, broken_off, connect_error, query_error, told_by_files};
+pub use ask::Ask;
+pub use attempt::{FIRST_STATEMENTS, USUAL_SOCKETS, check_files, socket_path, unknown_host};
+pub use error::{
+    ServerNumber, broken_off, connect_error, lacks_account, query_error, query_error_of,
+    told_by_files,
+};
 pub use mysql;
 pub use peer::server_behind;
 pub use quote::{quote, quote_name};
@@ -35,6 +39,25 @@ pub struct RowLimit {
 /// States that an answer was longer than is allowed. Its session is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong;
+
+impl TooLong {
+    /// Makes the error for what the server at `place` sends: `what` says how much that is.
+    #[must_use]
+    pub fn error(place: &str, what: &str) -> Error {
+        Error::failed(format!("the server at {place} sends {what}"))
+            .stating(Self)
+            .hint("is this a MySQL or MariaDB server, and is the network sound?")
+    }
+
+    /// Makes the error for a statement in a session at `place` that has been lost in this way.
+    #[must_use]
+    pub fn before(place: &str) -> Error {
+        Error::new(
+            ErrorKind::Unreachable,
+            format!("the session at {place} ended with an answer that was too long"),
+        )
+    }
+}
 
 /// Of an answer that has one row.
 const FEW: RowLimit = RowLimit {
@@ -82,17 +105,6 @@ impl Session {
         let (conn, encrypted) = receiver
             .recv_timeout(options.connect_timeout)
             .map_err(|_| attempt::timed_out(options, &place))??;
-        Ok(Self::of(conn, encrypted, place, options.packet_max))
-    }
-
-    /// Connects and logs in, in this thread, for callers that have a thread to lose: only the TCP connection is
-    /// given up after the options' time. What listens and says nothing is waited for as long as it is there. In
-    /// exchange, no attempt is ever left behind.
-    ///
-    /// Errors: those of [`Session::open`].
-    pub fn open_in_this_thread(options: &ConnectOptions) -> Result<Self> {
-        let place = attempt::place(options);
-        let (conn, encrypted) = attempt::attempt(options, &place)?;
         Ok(Self::of(conn, encrypted, place, options.packet_max))
     }
 
@@ -173,7 +185,8 @@ impl Session {
         first.and_then(|row| row.at(0).map(str::to_owned))
     }
 
-    /// Has answers with more than this fail from now on. After such a failure, the session is lost.
+    /// Has answers with more than this fail from now on. After such a failure, the session is lost. The columns of an
+    /// answer are not limited: a server that may be anyone's is asked in another kind of session.
     pub fn limit_rows(&mut self, limit: RowLimit) {
         self.limit = Some(limit);
     }
@@ -186,9 +199,7 @@ impl Session {
 
     fn too_long(&mut self, what: &str) -> Error {
         self.is_lost = true;
-        Error::failed(format!("the server at {} sends {what}", self.place))
-            .stating(TooLong)
-            .hint("is this a MySQL or MariaDB server, and is the network sound?")
+        TooLong::error(&self.place, what)
     }
 
     /// Runs a statement and returns all its rows. Errors as [`Session::run`], and `Failed` beyond the limit.
@@ -205,13 +216,7 @@ impl Session {
 
     fn few_rows(&mut self, sql: &str, limit: RowLimit, take: impl FnMut(mysql::Row)) -> Result<()> {
         if self.is_lost {
-            return Err(Error::new(
-                ErrorKind::Unreachable,
-                format!(
-                    "the session at {} ended with an answer that was too long",
-                    self.place
-                ),
-            ));
+            return Err(TooLong::before(&self.place));
         }
         match limited::rows(&mut self.conn, sql, limit, take) {
             Ok(true) => Ok(()),
@@ -249,11 +254,7 @@ impl Session {
     /// Returns a global variable, `None` when this server has none of that name.
     /// Errors as [`Session::run`].
     pub fn variable(&mut self, name: &str) -> Result<Option<String>> {
-        // LIKE's pattern: an underscore would match any character.
-        let pattern = name.replace('\\', "\\\\").replace('_', "\\_");
-        let pattern = quote(&pattern.replace('%', "\\%"));
-        let row = self.one(&format!("SHOW GLOBAL VARIABLES LIKE {pattern}"))?;
-        Ok(row.and_then(|row| row.at(1).map(str::to_owned)))
+        Ask::variable(self, name)
     }
 
     /// Reads InnoDB's current log sequence number.

@@ -33,6 +33,12 @@ impl Row {
         &self.names
     }
 
+    /// Makes a row of values, and of the names of their columns: where there are none, values are found by position only.
+    #[must_use]
+    pub fn new(names: Arc<[String]>, values: Vec<Option<String>>) -> Self {
+        Self { names, values }
+    }
+
     pub(super) fn from_driver(row: mysql::Row) -> Self {
         let names = row
             .columns_ref()

@@ -1,7 +1,7 @@
 //! The connection options that option files may hold, by every name the MySQL clients take.
 
 /// Options about a connection, as `[client]` names them, `-` for `_`.
-pub(super) const CONNECTION: [&str; 14] = [
+pub(super) const CONNECTION: [&str; 16] = [
     "host",
     "port",
     "socket",
@@ -14,6 +14,8 @@ pub(super) const CONNECTION: [&str; 14] = [
     "ssl-cert",
     "ssl-key",
     "ssl-verify-server-cert",
+    "server-public-key-path",
+    "get-server-public-key",
     "connect-timeout",
     "login-path",
 ];

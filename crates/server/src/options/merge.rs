@@ -103,6 +103,9 @@ impl Merge {
             ("ssl", false) => Some(SslMode::Disabled),
             ("ssl-verify-server-cert", true) => Some(SslMode::VerifyIdentity),
             ("ssl-verify-server-cert", false) => before.min(Some(SslMode::Required)),
+            ("get-server-public-key", on) => {
+                return self.say(key, on.then(String::new), origin);
+            }
             _ => return self.say(key, value, origin),
         };
         if let Some(mode) = mode.filter(|mode| Some(*mode) != before) {

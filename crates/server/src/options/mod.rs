@@ -11,8 +11,12 @@ pub(crate) use server::settings_of;
 pub use server::{server_groups, server_settings};
 pub use sources::{Given, Origin, Resolved, Setting, Sources};
 
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -71,6 +75,52 @@ impl FromStr for SslMode {
     }
 }
 
+/// Whose public key encrypts a password that a server wants to read, where nothing encrypts the connection.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ServerKey {
+    /// Nobody said: it depends on who connects.
+    #[default]
+    Unsaid,
+    /// What listens is asked for a key. Whoever that is can read the password.
+    Asked,
+    /// The key of this file, in PEM.
+    File(PathBuf),
+}
+
+/// No public key is longer, in bytes.
+const KEY_BYTES: u64 = 64 << 10;
+
+impl ServerKey {
+    /// Returns the file that was named.
+    #[must_use]
+    pub fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::File(path) => Some(path.clone()),
+            Self::Unsaid | Self::Asked => None,
+        }
+    }
+
+    /// Reads the file that was named, if one was.
+    ///
+    /// Errors: `Usage` for one that is not there or has no public key.
+    pub fn read(&self) -> Result<Option<String>> {
+        let Self::File(path) = self else {
+            return Ok(None);
+        };
+        let mut text = String::new();
+        File::open(path)
+            .and_then(|file| file.take(KEY_BYTES).read_to_string(&mut text))
+            .map_err(|error| unreadable("server's public key", path, error))?;
+        match text.contains("-----BEGIN PUBLIC KEY-----") {
+            true => Ok(Some(text)),
+            false => Err(
+                Error::usage(format!("{} has no public key", path.display()))
+                    .hint("it has to be a copy of the server's public_key.pem"),
+            ),
+        }
+    }
+}
+
 /// A password: never shown by `Debug`, overwritten when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
@@ -126,6 +176,8 @@ pub struct ConnectOptions {
     pub ssl_cert: Option<PathBuf>,
     /// Key of the client certificate.
     pub ssl_key: Option<PathBuf>,
+    /// Whose key encrypts the password for a server that wants to read it.
+    pub server_key: ServerKey,
     /// How long the whole attempt may take: name lookup, connection, handshake, login.
     pub connect_timeout: Duration,
     /// No packet, and so no row, may be longer, in bytes; `None` leaves that to the server.
@@ -144,6 +196,7 @@ impl Default for ConnectOptions {
             ssl_ca: None,
             ssl_cert: None,
             ssl_key: None,
+            server_key: ServerKey::default(),
             connect_timeout: CONNECT_TIMEOUT,
             packet_max: None,
         }

@@ -4,7 +4,7 @@
 //! never taken for well.
 
 use crate::abilities::{Abilities, GtidKind};
-use crate::connect::{Row, Session};
+use crate::connect::{Ask, Row, Session};
 use evenkeel_op::Result;
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +110,7 @@ impl Replication {
     ///
     /// Not to be asked under a lock that stops commits: some MySQL versions hold the status back
     /// while an applier waits for such a lock.
-    pub fn read(session: &mut Session, abilities: &Abilities) -> Result<Self> {
+    pub fn read(session: &mut dyn Ask, abilities: &Abilities) -> Result<Self> {
         let channels = Channel::all(session, abilities)?;
         if channels.is_empty() {
             return Ok(Self {
@@ -131,7 +131,7 @@ impl Replication {
 
 impl Channel {
     /// Asks the server for its sources, with one statement. Errors and a warning: those of [`Replication::read`].
-    pub fn all(session: &mut Session, abilities: &Abilities) -> Result<Vec<Self>> {
+    pub fn all(session: &mut dyn Ask, abilities: &Abilities) -> Result<Vec<Self>> {
         let statement = if abilities.show_all_replicas_status {
             "SHOW ALL SLAVES STATUS"
         } else if abilities.show_replica_status {
@@ -148,7 +148,7 @@ impl Channel {
     }
 }
 
-fn gtid(session: &mut Session, abilities: &Abilities) -> Result<Option<String>> {
+fn gtid(session: &mut dyn Ask, abilities: &Abilities) -> Result<Option<String>> {
     let text = match abilities.gtid {
         GtidKind::None => None,
         GtidKind::MariaDb => session.value("SELECT @@GLOBAL.gtid_slave_pos")?,
@@ -159,7 +159,7 @@ fn gtid(session: &mut Session, abilities: &Abilities) -> Result<Option<String>> 
 }
 
 /// How many temporary tables the appliers have open.
-pub(super) fn temporary_tables(session: &mut Session) -> Result<u64> {
+pub(super) fn temporary_tables(session: &mut dyn Ask) -> Result<u64> {
     for name in ["Slave_open_temp_tables", "Replica_open_temp_tables"] {
         let row = session.one(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
         if let Some(number) = row.as_ref().and_then(|row| row.at(1)?.parse().ok()) {
@@ -169,7 +169,7 @@ pub(super) fn temporary_tables(session: &mut Session) -> Result<u64> {
     Ok(0)
 }
 
-fn workers(session: &mut Session) -> Result<u64> {
+fn workers(session: &mut dyn Ask) -> Result<u64> {
     for name in [
         "replica_parallel_workers",
         "slave_parallel_workers",

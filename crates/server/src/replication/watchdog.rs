@@ -7,7 +7,7 @@
 use super::note::{self, Process};
 use crate::abilities::Abilities;
 use crate::connect::Session;
-use crate::options::{ConnectOptions, Secret};
+use crate::options::{ConnectOptions, Secret, ServerKey};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, exit};
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,7 @@ struct SavedConnection {
     password: Option<String>,
     ssl_mode: String,
     ssl_files: [Option<PathBuf>; 3],
+    server_key: ServerKey,
     connect_timeout: Duration,
 }
 
@@ -78,6 +79,10 @@ impl SavedConnection {
             password: options.password.as_ref().map(|one| one.reveal().to_owned()),
             ssl_mode: options.ssl_mode.name().to_owned(),
             ssl_files: [&options.ssl_ca, &options.ssl_cert, &options.ssl_key].map(whole),
+            server_key: match &options.server_key {
+                ServerKey::File(path) => ServerKey::File(absolute(path)),
+                other => other.clone(),
+            },
             connect_timeout: options.connect_timeout,
         }
     }
@@ -94,6 +99,7 @@ impl SavedConnection {
             ssl_ca,
             ssl_cert,
             ssl_key,
+            server_key: self.server_key,
             connect_timeout: self.connect_timeout,
             packet_max: None,
         })

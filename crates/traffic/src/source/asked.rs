@@ -1,8 +1,9 @@
 //! A server that is asked from a thread of its own: one that stops answering holds nobody up.
 
 use evenkeel_op::{Cancel, Error, ErrorKind, Result, units};
-use evenkeel_server::connect::{Row, RowLimit, Session};
+use evenkeel_server::connect::{Ask, Row, RowLimit};
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::BoundedSession;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -46,11 +47,10 @@ impl Asked {
         std::thread::Builder::new()
             .name("ask".to_owned())
             .spawn(move || {
-                let mut session = match Session::open(&options) {
+                let mut session = match BoundedSession::open(&options, MOST) {
                     Ok(session) => session,
                     Err(error) => return drop(connecting.send(Err(error))),
                 };
-                session.limit_rows(MOST);
                 if connecting.send(Ok(session.place().to_owned())).is_err() {
                     return;
                 }

@@ -3,7 +3,7 @@
 
 use super::merge::Merge;
 use super::sources::{Origin, Resolved, Setting, Sources};
-use super::{CONNECT_TIMEOUT, ConnectOptions, Secret, SslMode, keys, login_name};
+use super::{CONNECT_TIMEOUT, ConnectOptions, Secret, ServerKey, SslMode, keys, login_name};
 use crate::connect::socket_path;
 use crate::option_file::{self, OptionLine};
 use evenkeel_op::{Error, Result};
@@ -71,6 +71,15 @@ impl Merge {
             ssl_ca: path("ssl-ca"),
             ssl_cert: path("ssl-cert"),
             ssl_key: path("ssl-key"),
+            // As the MySQL clients: a file goes before asking.
+            server_key: match (
+                path("server-public-key-path"),
+                self.text("get-server-public-key"),
+            ) {
+                (Some(path), _) => ServerKey::File(path),
+                (None, Some(_)) => ServerKey::Asked,
+                (None, None) => ServerKey::Unsaid,
+            },
             // The MySQL programs take 0 for no limit; a day is one that nobody waits for.
             connect_timeout: match timeout {
                 Some(Duration::ZERO) => Duration::from_secs(86_400),

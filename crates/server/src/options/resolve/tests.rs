@@ -99,6 +99,30 @@ fn tls_switches_of_both_families_mean_a_mode() {
 }
 
 #[test]
+fn keys_of_servers_are_named_or_asked_for() {
+    let key = |text: &str| {
+        with_file(text, Given::default())
+            .unwrap()
+            .connect
+            .server_key
+    };
+    assert_eq!(key("[client]\n"), ServerKey::Unsaid);
+    let asks = "[client]\nget-server-public-key\n";
+    assert_eq!(key(asks), ServerKey::Asked);
+    assert_eq!(key("[client]\nget-server-public-key=1\n"), ServerKey::Asked);
+    assert_eq!(
+        key("[client]\nget_server_public_key=OFF\n"),
+        ServerKey::Unsaid
+    );
+    assert_eq!(
+        key("[client]\nskip-get-server-public-key\n"),
+        ServerKey::Unsaid
+    );
+    let named = format!("{asks}server_public_key_path=/k.pem\n");
+    assert_eq!(key(&named), ServerKey::File("/k.pem".into()));
+}
+
+#[test]
 fn protocol_decides_between_socket_and_tcp() {
     let host = |text: &str| with_file(text, Given::default()).unwrap().connect.host;
     assert_eq!(
