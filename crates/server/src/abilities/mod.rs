@@ -101,6 +101,8 @@ pub struct Abilities {
     pub parallel_gaps: bool,
     /// `performance_schema.log_status` gives all coordinates in one read.
     pub log_status: bool,
+    /// A consistent snapshot knows its own place in the binary log: MariaDB, since 5.3.
+    pub binlog_snapshot: bool,
     /// How the redo log lies on disk.
     pub redo_layout: RedoLayout,
     /// The data dictionary is InnoDB tables in `mysql.ibd`; else `.frm` files.
@@ -209,6 +211,7 @@ impl Abilities {
             gtid_mode: mysql(5, 6, 9),
             parallel_gaps: mysql(5, 6, 6),
             log_status: mysql(8, 0, 11),
+            binlog_snapshot: maria(5, 3, 0),
             redo_layout: RedoLayout::of(flavour, version),
             dictionary_in_innodb: mysql(8, 0, 0),
             doublewrite_files: mysql(8, 0, 20),

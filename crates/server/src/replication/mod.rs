@@ -14,6 +14,7 @@
 //! restarted since (`skip-slave-start` may be meant); one that ran since the note was written and
 //! was stopped again, by somebody else.
 
+mod advance;
 mod note;
 mod seed;
 mod statements;
@@ -21,6 +22,7 @@ mod status;
 mod stop;
 mod watchdog;
 
+pub use advance::Advance;
 pub use note::{LeftStanding, heal};
 pub use seed::{Seeding, SourceCoordinates, seeding};
 pub use status::{Channel, Position, Positioning, Replication, ThreadState, applied_under_lock};
