@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 37] = [
+const LAYERS: [(&str, Layer); 38] = [
     ("evenkeel-op", Layer::Foundation),
     ("evenkeel-sql", Layer::Foundation),
     ("evenkeel-server", Layer::Mechanism),
@@ -44,6 +44,7 @@ const LAYERS: [(&str, Layer); 37] = [
     ("evenkeel-traffic", Layer::Operation),
     ("evenkeel-live", Layer::Operation),
     ("evenkeel-health", Layer::Operation),
+    ("evenkeel-replica", Layer::Operation),
     ("evenkeel-url-install", Layer::Operation),
     // It meets the user as SQL.
     ("evenkeel-plugin-url", Layer::Interface),

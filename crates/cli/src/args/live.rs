@@ -66,19 +66,27 @@ pub struct Top {
 /// Which servers are watched, and when.
 #[derive(Args, Debug)]
 pub struct Watched {
-    /// HOST, HOST:PORT or a socket's path; with --fleet, names from the list. Without any: the server that the
-    /// connection options name.
-    #[arg(value_name = "SERVER")]
-    pub servers: Vec<String>,
-    /// The servers in this list, with their own connection options: the file of `evenkeel fleet`.
-    #[arg(long, value_name = "FLEET.toml", help_heading = "Watching")]
-    pub fleet: Option<PathBuf>,
+    /// Which servers.
+    #[command(flatten)]
+    pub which: Servers,
     /// The time between two questions to a server.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::span, help_heading = "Watching")]
     pub interval: Duration,
     /// End after this many intervals [default: at Ctrl-C].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Watching")]
     pub count: Option<u64>,
+}
+
+/// Which servers, and how to reach them.
+#[derive(Args, Debug)]
+pub struct Servers {
+    /// HOST, HOST:PORT or a socket's path; with --fleet, names from the list. Without any: the server that the
+    /// connection options name.
+    #[arg(value_name = "SERVER")]
+    pub servers: Vec<String>,
+    /// The servers in this list, with their own connection options: the file of `evenkeel fleet`.
+    #[arg(long, value_name = "FLEET.toml", help_heading = "Connection")]
+    pub fleet: Option<PathBuf>,
     /// How to reach them.
     #[command(flatten)]
     pub connection: Connection,

@@ -27,6 +27,7 @@ mod plugin;
 mod prewarm;
 mod queue;
 mod replay;
+mod replica;
 mod repository;
 mod ssh;
 mod url;
@@ -62,7 +63,7 @@ pub use health::{
 pub use import::{Import, ImportIndexes};
 pub use inspect::{Doctor, Settings};
 pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysRemove, KeysVerb};
-pub use live::{Qps, Top, Watched};
+pub use live::{Qps, Servers, Top, Watched};
 pub use load::{Load, LoadIndexes, LoadMethod};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use mount::{Mount, MountedGeneration};
@@ -76,6 +77,7 @@ pub use queue::{
     QueueTarget, QueueVerb,
 };
 pub use replay::{Replay, ReplayOrder, ReplayRounds, Speed};
+pub use replica::{AskedServers, Replica, ReplicaDiagnose, ReplicaStatus, ReplicaVerb};
 pub use repository::{
     Forget, Generations, GoBack, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare,
     RepositoryCopy, RepositoryVerb, Restore, Verify,
@@ -236,6 +238,8 @@ pub enum Verb {
     Qps(Box<Qps>),
     /// Show what many servers do right now, live on the terminal.
     Top(Box<Top>),
+    /// Show replicas and their sources, and say what is wrong with them.
+    Replica(Box<Replica>),
     /// Say whether clients may use a server: once, or to a load balancer, without flapping.
     Health(Box<Health>),
     /// Measure servers and storage.

@@ -35,6 +35,7 @@ mod qps;
 pub mod queue;
 mod remembered;
 mod replay;
+mod replica;
 pub mod repository;
 pub mod restore;
 mod resume;
@@ -135,6 +136,7 @@ pub fn run(verb: &Verb, ui: &Ui) -> Result<u8> {
         Verb::Capture(args) => capture::run(args, ui).map_err(told_by_files),
         Verb::Qps(args) => qps::run(args, ui),
         Verb::Top(args) => top::run(args, ui),
+        Verb::Replica(args) => replica::run(args, ui),
         Verb::Health(args) => health::run(args, ui),
         Verb::Bench(args) => bench::run(args, ui),
         Verb::Dump(args) => dump::run(args, ui),

@@ -27,7 +27,7 @@ impl Watching {
         if !INTERVALS.contains(&typed.interval) {
             return Err(Error::usage("--interval is out of range").hint("give from 100ms to 1h"));
         }
-        let targets = settings::watched(typed, verb, ui)?;
+        let targets = settings::watched(&typed.which, verb, ui)?;
         // Each server is a connection.
         open_files::raise();
         let said = targets.iter().map(|target| (target.name.clone(), None));

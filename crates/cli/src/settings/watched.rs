@@ -1,7 +1,7 @@
 //! Which servers are watched: those that were typed, those of a list, or the one of the connection options.
 
 use super::{connection, fleet, password};
-use crate::args::{Connection, Hidden, Watched};
+use crate::args::{Connection, Hidden, Servers};
 use crate::show::Ui;
 use evenkeel_live::poll::Target;
 use evenkeel_op::{Context, Error, Result};
@@ -48,7 +48,7 @@ impl ServerMeant {
 /// # Errors
 ///
 /// `Usage` for options that contradict each other, and for a list that cannot be used.
-pub fn watched(typed: &Watched, verb: &str, ui: &Ui) -> Result<Vec<Target>> {
+pub fn watched(typed: &Servers, verb: &str, ui: &Ui) -> Result<Vec<Target>> {
     let servers = servers_meant(typed, verb, ui)?;
     Ok(servers.into_iter().map(|(_, target)| target).collect())
 }
@@ -58,7 +58,7 @@ pub fn watched(typed: &Watched, verb: &str, ui: &Ui) -> Result<Vec<Target>> {
 /// # Errors
 ///
 /// Those of [`watched`].
-pub fn servers_meant(typed: &Watched, verb: &str, ui: &Ui) -> Result<Vec<(ServerMeant, Target)>> {
+pub fn servers_meant(typed: &Servers, verb: &str, ui: &Ui) -> Result<Vec<(ServerMeant, Target)>> {
     let mut common = typed.connection.clone();
     if matches!(common.password, Some(None)) {
         common.password = Some(Some(Hidden(password::ask()?)));

@@ -25,6 +25,7 @@ mod watchdog;
 pub use advance::Advance;
 pub use note::{LeftStanding, heal};
 pub use seed::{Seeding, SourceCoordinates, seeding};
+pub use statements::of_channel;
 pub use status::{Channel, Position, Positioning, Replication, ThreadState, applied_under_lock};
 pub use stop::{StopLimits, Stopped};
 pub use watchdog::{Program, watch};

@@ -15,20 +15,27 @@ pub(super) enum Order {
 
 /// Returns the statement for the applier of one channel.
 pub(super) fn applier(order: Order, channel: &str, abilities: &Abilities) -> String {
-    let verb = match order {
-        Order::Stop => "STOP",
-        Order::Start | Order::CloseGaps => "START",
+    let (verb, what) = match order {
+        Order::Stop => ("STOP", "SQL_THREAD"),
+        Order::Start => ("START", "SQL_THREAD"),
+        Order::CloseGaps => ("START", "SQL_THREAD UNTIL SQL_AFTER_MTS_GAPS"),
     };
-    let name = quote(channel);
-    if abilities.show_all_replicas_status {
-        return format!("{verb} SLAVE {name} SQL_THREAD");
-    }
+    of_channel(verb, what, Some(channel), abilities)
+}
+
+/// Returns the statement that starts, stops or resets (`verb`) replication or a part of it (`what`: `SQL_THREAD`, `ALL`
+/// or nothing) in the server's dialect. Without a channel, MariaDB means the default one, MySQL all of them.
+#[must_use]
+pub fn of_channel(verb: &str, what: &str, channel: Option<&str>, abilities: &Abilities) -> String {
     let word = word(abilities);
-    let until = match order {
-        Order::CloseGaps => " UNTIL SQL_AFTER_MTS_GAPS",
-        Order::Start | Order::Stop => "",
+    let channel = channel.map(quote);
+    let words = match (abilities.show_all_replicas_status, &channel) {
+        (true, Some(channel)) => vec![verb, "SLAVE", channel, what],
+        (false, Some(channel)) => vec![verb, word, what, "FOR CHANNEL", channel],
+        (_, None) => vec![verb, word, what],
     };
-    format!("{verb} {word} SQL_THREAD{until} FOR CHANNEL {name}")
+    let words = words.into_iter().filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the statement that starts the applier of one channel, to stop by itself at a place in its source's log.
@@ -105,5 +112,11 @@ mod tests {
             said("9.7.4", Order::CloseGaps),
             "START REPLICA SQL_THREAD UNTIL SQL_AFTER_MTS_GAPS FOR CHANNEL 'east'"
         );
+        let of = |version: &str| {
+            let abilities = Abilities::of_version(version, "").unwrap();
+            of_channel("RESET", "", None, &abilities)
+        };
+        assert_eq!(of("9.7.4"), "RESET REPLICA");
+        assert_eq!(of("10.11.19-MariaDB"), "RESET SLAVE");
     }
 }

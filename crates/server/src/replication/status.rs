@@ -58,10 +58,30 @@ pub struct Channel {
     pub receiver: ThreadState,
     /// The thread that applies.
     pub applier: ThreadState,
+    /// The receiver's state in the server's word: `Yes`, `No`, `Connecting`, `Preparing`.
+    pub receiver_word: String,
+    /// What the receiver does at the moment, in the server's words.
+    pub receiver_does: String,
+    /// What the applier does at the moment, in the server's words.
+    pub applier_does: String,
+    /// Number that the source gave for itself, if it ever answered.
+    pub source_id: Option<u64>,
+    /// MySQL: UUID of the source, if it ever answered.
+    pub source_uuid: Option<String>,
+    /// Up to where the source's binary log was fetched.
+    pub received: Option<Position>,
     /// Up to where everything was applied, in the source's binary log.
     pub executed: Option<Position>,
+    /// Up to where the relay log was applied.
+    pub relay: Option<Position>,
     /// How it continues from there.
     pub positioning: Positioning,
+    /// MariaDB: up to which GTIDs was fetched. MySQL: what was fetched. Without white space.
+    pub received_gtid: Option<String>,
+    /// So many seconds does the applier wait on purpose.
+    pub delay_s: u64,
+    /// Some of what the source logs is not applied on purpose.
+    pub is_filtered: bool,
     /// The applier must stop by itself at some point.
     pub until: bool,
     /// How far behind, in seconds, as the server says: 0 also while the source is frozen.
@@ -181,6 +201,12 @@ impl Status<'_> {
         self.get(name)?.parse().ok()
     }
 
+    fn position(&self, file: &str, position: &str) -> Option<Position> {
+        let file = self.get(file).filter(|file| !file.is_empty())?.to_owned();
+        let position = self.number(position)?;
+        Some(Position { file, position })
+    }
+
     fn says(&self, name: &str, what: &str) -> bool {
         self.get(name)
             .is_some_and(|text| text.eq_ignore_ascii_case(what))
@@ -205,10 +231,21 @@ fn channel(row: &Status<'_>) -> Channel {
     let name = row
         .get("Connection_name")
         .or_else(|| row.get("Channel_Name"));
-    let executed = row
-        .get("Relay_Master_Log_File")
-        .filter(|file| !file.is_empty())
-        .zip(row.number("Exec_Master_Log_Pos"));
+    let filters = [
+        "Replicate_Do_DB",
+        "Replicate_Ignore_DB",
+        "Replicate_Do_Table",
+        "Replicate_Ignore_Table",
+        "Replicate_Wild_Do_Table",
+        "Replicate_Wild_Ignore_Table",
+        "Replicate_Do_Domain_Ids",
+        "Replicate_Ignore_Domain_Ids",
+        "Replicate_Ignore_Server_Ids",
+    ];
+    let received_gtid = row
+        .get("Gtid_IO_Pos")
+        .or_else(|| row.get("Retrieved_Gtid_Set"));
+    let received_gtid = received_gtid.map(|text| text.split_whitespace().collect::<String>());
     let by_gtid =
         row.get("Using_Gtid").is_some_and(|how| how != "No") || row.says("Auto_Position", "1");
     Channel {
@@ -221,9 +258,22 @@ fn channel(row: &Status<'_>) -> Channel {
             || row.says("Get_Source_public_key", "1"),
         receiver: row.thread("Slave_IO_Running"),
         applier: row.thread("Slave_SQL_Running"),
-        executed: executed.map(|(file, position)| Position {
-            file: file.to_owned(),
-            position,
+        receiver_word: row.text("Slave_IO_Running"),
+        receiver_does: row.text("Slave_IO_State"),
+        applier_does: row.text("Slave_SQL_Running_State"),
+        source_id: row.number("Master_Server_Id").filter(|id| *id != 0),
+        source_uuid: row
+            .get("Master_UUID")
+            .filter(|uuid| !uuid.is_empty())
+            .map(str::to_owned),
+        received: row.position("Master_Log_File", "Read_Master_Log_Pos"),
+        executed: row.position("Relay_Master_Log_File", "Exec_Master_Log_Pos"),
+        relay: row.position("Relay_Log_File", "Relay_Log_Pos"),
+        received_gtid: received_gtid.filter(|text| !text.is_empty()),
+        delay_s: row.number("SQL_Delay").unwrap_or(0),
+        is_filtered: filters.iter().any(|name| {
+            row.get(name)
+                .is_some_and(|listed| !matches!(listed.trim(), "" | "()"))
         }),
         positioning: if by_gtid {
             Positioning::Gtid

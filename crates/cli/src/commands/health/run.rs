@@ -160,7 +160,7 @@ fn timing(args: &HealthRun) -> Result<Timing> {
 
 fn targets(args: &HealthRun, ui: &Ui) -> Result<Vec<(ServerMeant, Target)>> {
     let checks = Arc::new(settings::health_checks(&args.checks)?);
-    let watched = settings::servers_meant(&args.watched, "health", ui)?;
+    let watched = settings::servers_meant(&args.watched.which, "health", ui)?;
     let is_path = |(_, target): &&(_, _)| is_another_path(target, watched.len());
     if let Some((_, target)) = watched.iter().find(is_path) {
         return Err(Error::usage(format!(

@@ -31,6 +31,7 @@ mod queue;
 mod rebuild;
 mod repeated;
 mod replay;
+mod replica;
 mod restore;
 mod rounds;
 mod settings;
@@ -64,6 +65,7 @@ pub use plugin_queue_sql::{QueueSqlInstallAnswer, QueueSqlStatusAnswer, QueueSql
 pub use queue::{QueueCheckAnswer, QueueSalvageAnswer, forward_metrics, queue_metrics};
 pub use rebuild::RebuildAnswer;
 pub use replay::{ReplayAnswer, earlier_replay};
+pub use replica::{ReplicaDiagnoseAnswer, ReplicaStatusAnswer};
 pub use restore::VerifyAnswer;
 pub use rounds::{RoundsAnswer, RoundsPlanAnswer};
 pub use settings::{SettingsAnswer, ShownSetting};

@@ -1,0 +1,62 @@
+//! Servers that are asked once.
+
+use crate::args::AskedServers;
+use crate::settings;
+use crate::show::Ui;
+use evenkeel_op::{Error, ErrorKind, Result, open_files};
+use evenkeel_replica::survey::{Answered, Questions, Target};
+use evenkeel_server::connect::quote_name;
+
+/// Finds out which servers are meant, and what they are asked.
+pub(super) fn meant(typed: &AskedServers, ui: &Ui) -> Result<(Vec<Target>, Questions)> {
+    if typed.timeout.is_zero() {
+        return Err(Error::usage("--timeout is 0").hint("give it at least some seconds"));
+    }
+    let servers = settings::watched(&typed.which, "replica", ui)?;
+    // Each server is a connection.
+    open_files::raise();
+    let targets = servers.into_iter().map(|server| {
+        let mut options = server.options;
+        options.connect_timeout = options.connect_timeout.min(typed.timeout);
+        let name = server.name;
+        Target { name, options }
+    });
+    let targets = targets.collect();
+    let heartbeat = typed.heartbeat.as_deref().map(table).transpose()?;
+    Ok((targets, Questions { heartbeat }))
+}
+
+/// Reads DATABASE.TABLE, and returns it quoted.
+pub(super) fn table(name: &str) -> Result<String> {
+    match name.split_once('.') {
+        Some((database, table)) if !database.is_empty() && !table.is_empty() => {
+            Ok(format!("{}.{}", quote_name(database), quote_name(table)))
+        }
+        _ => Err(Error::usage(format!("'{name}' is not a table"))
+            .hint("write it as DATABASE.TABLE, without quotes")),
+    }
+}
+
+/// Says which servers did not answer; an error when none did.
+pub(super) fn say_silent(servers: &[Answered], ui: &Ui) -> Result<()> {
+    let mut silent = Vec::new();
+    for server in servers {
+        if let Err(error) = &server.facts {
+            ui.warn_of(&format!("{}: ", server.name), error);
+            silent.push(error);
+        }
+    }
+    if silent.len() < servers.len() {
+        return Ok(());
+    }
+    let kinds: Vec<ErrorKind> = silent.iter().map(|error| error.kind()).collect();
+    let kind = match kinds.first() {
+        Some(first) if kinds.iter().all(|kind| kind == first) => *first,
+        _ => ErrorKind::Failed,
+    };
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    Err(Error::new(
+        kind,
+        format!("no server has answered: {}", names.join(", ")),
+    ))
+}

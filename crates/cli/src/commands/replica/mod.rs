@@ -1,0 +1,17 @@
+//! `replica`.
+
+mod asked;
+mod diagnose;
+mod status;
+
+use crate::args::{Replica, ReplicaVerb};
+use crate::show::Ui;
+use evenkeel_op::Result;
+
+/// Runs the command.
+pub(super) fn run(args: &Replica, ui: &Ui) -> Result<u8> {
+    match &args.verb {
+        ReplicaVerb::Status(args) => status::run(args, ui),
+        ReplicaVerb::Diagnose(args) => diagnose::run(args, ui),
+    }
+}

@@ -1,0 +1,133 @@
+//! What is wrong with replicas, by name, with the evidence, what mends it, and what must not be tried.
+//!
+//! Every server is asked twice. A failure counts if both answers show it: what is seen once is a moment.
+
+mod applier;
+mod catalogue;
+mod doubts;
+mod finding;
+mod greeting;
+mod quiet;
+mod receiver;
+mod seen;
+mod tables;
+
+pub use catalogue::{Class, Entry, Failure};
+pub use finding::{Finding, Step};
+
+use crate::survey::{Answered, Questions, Target, survey};
+use evenkeel_op::{Cancel, Result};
+use finding::Subject;
+use seen::Seen;
+use std::time::{Duration, Instant};
+
+/// The time between the two questions.
+const BETWEEN: Duration = Duration::from_secs(1);
+/// How often a request to stop is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What is to be diagnosed.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// What the servers are asked.
+    pub questions: Questions,
+    /// How long a server may take for its answers.
+    pub timeout: Duration,
+    /// Tables, quoted, that are read whole on each replica.
+    pub check_tables: Vec<String>,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Diagnosis {
+    /// The servers, as they were seen last.
+    pub servers: Vec<Answered>,
+    /// What is wrong, by server.
+    pub findings: Vec<Finding>,
+    /// What could not be checked, and why.
+    pub unchecked: Vec<String>,
+}
+
+/// Asks all servers twice, and names what is wrong.
+///
+/// # Errors
+///
+/// `Interrupted` or `Terminated` once a stop was asked for, `Failed` where the system gives no threads.
+pub fn diagnose(targets: &[Target], request: &Request, cancel: &Cancel) -> Result<Diagnosis> {
+    let first = survey(targets, &request.questions, request.timeout, cancel)?;
+    pause(cancel)?;
+    let second = survey(targets, &request.questions, request.timeout, cancel)?;
+    let doubts = doubts::ask(targets, &second);
+    let (before, _) = found(&Seen::new(&first, &second, &doubts));
+    let (now, mut unchecked) = found(&Seen::new(&second, &second, &doubts));
+    let was = |finding: &Finding| {
+        before.iter().any(|other| {
+            (other.server, &other.channel, other.failure)
+                == (finding.server, &finding.channel, finding.failure)
+        })
+    };
+    // Transactions of its own must be looked for in answers that are older than the source's.
+    let own = |finding: &&Finding| finding.failure == Failure::OwnTransactions;
+    let mut findings: Vec<Finding> = before.iter().filter(own).cloned().collect();
+    findings.extend(
+        now.into_iter()
+            .filter(|one| one.failure != Failure::OwnTransactions && was(one)),
+    );
+    for table in &request.check_tables {
+        let checked = tables::check(targets, &second, table, cancel)?;
+        findings.extend(checked.findings);
+        unchecked.extend(checked.unchecked);
+    }
+    findings
+        .sort_by(|a, b| (a.server, &a.channel, a.failure).cmp(&(b.server, &b.channel, b.failure)));
+    findings
+        .dedup_by(|a, b| (a.server, &a.channel, a.failure) == (b.server, &b.channel, b.failure));
+    Ok(Diagnosis {
+        servers: second,
+        findings,
+        unchecked,
+    })
+}
+
+fn pause(cancel: &Cancel) -> Result<()> {
+    let until = Instant::now() + BETWEEN;
+    while Instant::now() < until {
+        cancel.check()?;
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Applies all rules to one look at the servers.
+fn found(seen: &Seen<'_>) -> (Vec<Finding>, Vec<String>) {
+    let mut findings = Vec::new();
+    let mut unchecked = Vec::new();
+    for (at, server) in seen.servers.iter().enumerate() {
+        match &server.facts {
+            Ok(facts) => {
+                findings.extend(quiet::of_server(at, &server.name, facts));
+                let refused = facts.refused.iter();
+                unchecked.extend(refused.map(|why| format!("{}: {why}", server.name)));
+            }
+            Err(error) => findings.push(
+                Finding::new(at, None, Failure::NoAnswer)
+                    .seen(error.chain())
+                    .step(
+                        &server.name,
+                        "look at the host and at the server's error log",
+                    ),
+            ),
+        }
+    }
+    for subject in Subject::all(seen.servers) {
+        let of_applier = applier::find(&subject, seen);
+        let has_error = of_applier.is_some();
+        findings.extend(of_applier);
+        findings.extend(receiver::find(&subject, seen));
+        if !has_error {
+            findings.extend(quiet::find(&subject, seen));
+        }
+        unchecked.extend(seen.not_seen(&subject));
+    }
+    (findings, unchecked)
+}

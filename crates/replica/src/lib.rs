@@ -1,0 +1,7 @@
+//! Replicas: servers are asked how they are (`survey`), laid out by who replicates from whom (`topology`), and what is
+//! wrong is named, with what mends it (`diagnose`).
+
+pub mod diagnose;
+pub mod lag;
+pub mod survey;
+pub mod topology;
