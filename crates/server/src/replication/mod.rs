@@ -15,6 +15,7 @@
 //! was stopped again, by somebody else.
 
 mod advance;
+mod filters;
 mod note;
 mod seed;
 mod statements;
@@ -23,6 +24,7 @@ mod stop;
 mod watchdog;
 
 pub use advance::Advance;
+pub use filters::Filters;
 pub use note::{LeftStanding, heal};
 pub use seed::{Seeding, SourceCoordinates, seeding};
 pub use statements::of_channel;
