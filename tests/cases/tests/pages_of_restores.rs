@@ -295,6 +295,7 @@ fn is_my_replica_equal() {
          CREATE USER root@db2; GRANT ALL ON *.* TO root@db2",
     );
     house.start_mariadb();
+    house.sql("DROP DATABASE shop");
     house.sql(
         "CHANGE MASTER TO MASTER_HOST='db1', MASTER_USER='repl', MASTER_PASSWORD='s3cret', \
          MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4, MASTER_USE_GTID=no; START SLAVE",

@@ -288,7 +288,7 @@ fn differing(answer: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Nothing is found where nothing is, look after look.
+/// Nothing is found where nothing is, however often both sides are looked at.
 fn finds_nothing(case: &Case) {
     let pieces = [
         "--chunk-time",

@@ -3,7 +3,7 @@
 //!
 //! In this order: the replica's SQL thread is stopped (guarded by a watchdog); the source looks, and says where in its
 //! binary log that is; the SQL thread is started with UNTIL that place; the replica looks; the SQL thread is started
-//! for good. From then on nothing stands still: InnoDB keeps what the views see.
+//! for good. From then on nothing is paused: InnoDB keeps what the views see.
 //!
 //! On MariaDB a view knows its own place, so no lock is needed, and each connection has a place of its own. On MySQL
 //! the views are made under a global read lock, which makes commits wait for as long as that takes.

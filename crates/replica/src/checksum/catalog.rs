@@ -14,7 +14,7 @@ const TRANSACTIONAL: [&str; 3] = ["InnoDB", "ROCKSDB", "TokuDB"];
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table {
+pub(super) struct ComparableTable {
     pub(super) name: TableName,
     pub(super) engine: String,
     /// In order.
@@ -39,9 +39,9 @@ pub(super) struct Key {
 }
 
 /// All tables that are meant, by name.
-pub(super) type Catalog = BTreeMap<TableName, Table>;
+pub(super) type Catalog = BTreeMap<TableName, ComparableTable>;
 
-impl Table {
+impl ComparableTable {
     pub(super) fn quoted(&self) -> String {
         let (database, table) = (
             quote_name(&self.name.database),
@@ -134,7 +134,7 @@ pub(super) fn read(session: &mut Session, selection: &ChecksumSelection) -> Resu
         if !selection.has(&name) {
             continue;
         }
-        let table = Table {
+        let table = ComparableTable {
             name: name.clone(),
             engine: row.at(2).unwrap_or("unknown").to_owned(),
             columns: Vec::new(),
@@ -270,8 +270,8 @@ fn keys(session: &mut Session, meant: &str, catalog: &mut Catalog) -> Result<()>
 pub(super) mod tests {
     use super::*;
 
-    pub(crate) fn table(columns: Vec<Column>, key: &[usize]) -> Table {
-        Table {
+    pub(crate) fn table(columns: Vec<Column>, key: &[usize]) -> ComparableTable {
+        ComparableTable {
             name: "d.t".parse().unwrap(),
             engine: "InnoDB".to_owned(),
             keys: vec![Key {
@@ -301,7 +301,7 @@ pub(super) mod tests {
         let one = table(vec![column("a", "int"), column("b", "int")], &[0]);
         assert_eq!(one.difference(&one), None);
         let fewer = table(vec![column("a", "int")], &[0]);
-        let says = |one: &Table, other: &Table| one.difference(other).unwrap();
+        let says = |one: &ComparableTable, other: &ComparableTable| one.difference(other).unwrap();
         assert_eq!(says(&one, &fewer), "column 'b' is only on the source");
         assert_eq!(says(&fewer, &one), "column 'b' is only on the replica");
         let other = table(vec![column("a", "int"), column("b", "bigint")], &[0]);

@@ -30,7 +30,7 @@ pub use report::{
 pub use request::{ChecksumLimits, ChecksumRequest, ChecksumSelection, TableName};
 
 use align::{Aligned, align};
-use catalog::{Catalog, Table};
+use catalog::{Catalog, ComparableTable};
 use evenkeel_op::{Error, Result, Run, Unit};
 use evenkeel_server::throttle::{Limits, Throttle};
 use sides::Sides;
@@ -245,7 +245,7 @@ fn judge(sides: &Sides, here: &Catalog, there: &Catalog, tables: &mut Tables) ->
 
 enum Opinion<'a> {
     /// Its rows are to be compared.
-    Compare(&'a Table),
+    Compare(&'a ComparableTable),
     /// Its definition differs.
     Unlike(String),
     /// There is nothing to compare.
@@ -255,8 +255,8 @@ enum Opinion<'a> {
 fn opinion<'a>(
     sides: &Sides,
     name: &TableName,
-    here: Option<&'a Table>,
-    there: Option<&Table>,
+    here: Option<&'a ComparableTable>,
+    there: Option<&ComparableTable>,
 ) -> Opinion<'a> {
     if let Some(why) = sides.filter.refusal(name) {
         return Opinion::Settled(TableVerdict::LeftOut, why);

@@ -165,14 +165,14 @@ fn runs(channel: &Channel) -> Result<()> {
         if let Some((number, text)) = &channel.applier_error {
             error = error.because(Error::failed(format!("ERROR {number}: {text}")));
         }
-        return Err(error.hint("'evenkeel replica diagnose' says why and what mends it"));
+        return Err(error.hint("'evenkeel replica diagnose' says why, and how to repair it"));
     }
     if channel.receiver != ThreadState::Running {
         let mut error = Error::refused(format!("the I/O thread{named} is not connected"));
         if let Some((number, text)) = &channel.receiver_error {
             error = error.because(Error::failed(format!("ERROR {number}: {text}")));
         }
-        return Err(error.hint("'evenkeel replica diagnose' says why and what mends it"));
+        return Err(error.hint("'evenkeel replica diagnose' says why, and how to repair it"));
     }
     if channel.delay_s > 0 {
         return Err(Error::refused(format!(

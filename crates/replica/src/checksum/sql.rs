@@ -5,7 +5,7 @@
 //! 64 bits of the text's SHA-256 (newer versions of MySQL have neither SHA-1 nor MD5 any more), and a piece of a table has the count and the sum of its rows' numbers. Not their XOR:
 //! two rows alike would cancel out. Not CRC32: it is linear, so that two rows which swapped their values would, too.
 
-use super::catalog::{Key, Table};
+use super::catalog::{ComparableTable, Key};
 use super::column::Column;
 use evenkeel_server::connect::quote_name;
 use evenkeel_server::key_range::{Bound, after, up_to};
@@ -37,7 +37,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn of(table: &Table, backwards: bool) -> Self {
+    pub(super) fn of(table: &ComparableTable, backwards: bool) -> Self {
         let identity = table.identity();
         let columns = |count: fn(&Key) -> usize| -> Vec<Column> {
             let all = identity

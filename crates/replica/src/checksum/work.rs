@@ -1,7 +1,7 @@
 //! Readers that compare pieces of tables until none is left, or their views are too old.
 
 use super::align::{Pair, View};
-use super::catalog::Table;
+use super::catalog::ComparableTable;
 use super::report::TableVerdict;
 use super::request::{ChecksumLimits, TableName};
 use super::rows::{self, Different, both};
@@ -54,7 +54,7 @@ struct Piece {
 }
 
 impl Job {
-    pub(super) fn new(table: &Table, backwards: bool, progress: TableProgress) -> Self {
+    pub(super) fn new(table: &ComparableTable, backwards: bool, progress: TableProgress) -> Self {
         let rows_wanted = match progress.stage {
             Stage::Second => ROWS_OF_SUSPECTS,
             Stage::First | Stage::Done => ROWS_FIRST,
@@ -175,7 +175,7 @@ fn rows_wanted(now: u64, took: Duration, target: Duration) -> u64 {
     wanted.clamp(now / GROWTH, now * GROWTH).clamp(1, ROWS_MAX)
 }
 
-/// "Table definition has changed", "doesn't exist", "unknown column", "key doesn't exist", "no such table in engine".
+/// "ComparableTable definition has changed", "doesn't exist", "unknown column", "key doesn't exist", "no such table in engine".
 fn is_about_definition(error: &Error) -> bool {
     let text = error.chain();
     ["1412", "1146", "1054", "1176", "1932", "1051"]
