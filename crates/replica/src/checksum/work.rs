@@ -298,13 +298,13 @@ fn compare(
         view.one_row(&sql)?
             .ok_or_else(|| Error::failed("a sum has no row"))
     };
-    let (mut here, mut there) = both(pair, &sums)?;
+    let (mut here, mut there) = both(pair, sums)?;
     let took = begun.elapsed();
     for _ in 0..AGAIN {
         if here == there || !job.statements.may_be_wrong_once() {
             break;
         }
-        (here, there) = both(pair, &sums)?;
+        (here, there) = both(pair, sums)?;
     }
     let is_equal = here == there;
     let count = |sums: &[String]| {
