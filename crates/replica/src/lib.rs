@@ -1,6 +1,8 @@
 //! Replicas: servers are asked how they are (`survey`), laid out by who replicates from whom (`topology`), and what is
-//! wrong is named, with what repairs it (`diagnose`).
+//! wrong is named, with what repairs it (`diagnose`). Whether a replica has the rows of its source is found out, too
+//! (`checksum`).
 
+pub mod checksum;
 pub mod diagnose;
 pub mod lag;
 pub mod survey;

@@ -207,7 +207,7 @@ fn temporary_tables_are_waited_for_and_given_up_on() {
             let stop = scope.spawn(|| {
                 Stopped::stop(
                     &pair.replica.connect_options(),
-                    pair.replica.pid(),
+                    Some(pair.replica.pid()),
                     &replicas::watchdog(),
                     &limits(),
                     &noted,
@@ -247,7 +247,7 @@ fn a_stop_that_comes_late_is_undone() {
         };
         let error = Stopped::stop(
             &pair.replica.connect_options(),
-            pair.replica.pid(),
+            Some(pair.replica.pid()),
             &replicas::watchdog(),
             &short,
             &Silent,
@@ -282,7 +282,7 @@ fn without_the_privilege_nothing_is_touched() {
             .unwrap();
         let error = Stopped::stop(
             &ConnectOptions::over_socket(pair.replica.socket(), "looker"),
-            pair.replica.pid(),
+            Some(pair.replica.pid()),
             &replicas::watchdog(),
             &limits(),
             &Silent,

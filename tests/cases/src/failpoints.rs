@@ -209,6 +209,15 @@ pub const LOAD: [&str; 12] = [
     "load::finished",
 ];
 
+/// Points of a comparison of a replica with its source, once its SQL thread stands.
+pub const CHECKSUM: [&str; 5] = [
+    "applier::stands",
+    "checksum::source_seen",
+    "applier::advancing",
+    "applier::advanced",
+    "checksum::replica_seen",
+];
+
 /// Returns every name above but those of loads, without the `#n` of a later time.
 #[must_use]
 pub fn all() -> Vec<&'static str> {
@@ -220,6 +229,7 @@ pub fn all() -> Vec<&'static str> {
         .chain(&BTRFS)
         .chain(&APPLIER)
         .chain(&CLOSING_GAPS)
+        .chain(&CHECKSUM)
         .chain(&ENGINE)
         .chain(&PREPARE)
         .chain(&LVM)

@@ -133,7 +133,7 @@ fn while_the_replica_is_behind() {
         .unwrap();
     let throttle = Throttling {
         lag: Some(Duration::from_secs(30)),
-        replica: Some(replica.connect_options()),
+        replicas: vec![replica.connect_options()],
         ..Throttling::default()
     };
     let (thread, notes) = begin(&source, scratch.join("d"), throttle);

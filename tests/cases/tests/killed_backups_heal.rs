@@ -201,7 +201,14 @@ fn the_very_first_backup_may_be_killed_too() {
 fn no_fail_point_is_forgotten() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
     let mut found = Vec::new();
-    for part in ["backup", "recovery", "repository", "server", "snapshot"] {
+    for part in [
+        "backup",
+        "recovery",
+        "replica",
+        "repository",
+        "server",
+        "snapshot",
+    ] {
         let top = crates.join(part).join("src");
         for path in evenkeel_cases::leftovers::all_files(&top).into_keys() {
             let text = fs::read_to_string(top.join(path)).unwrap();

@@ -321,3 +321,36 @@ fn replica() {
     page.run("# evenkeel restore");
     page.end();
 }
+
+#[test]
+fn is_my_replica_equal() {
+    let house = House::new("db2", PROGRAM);
+    house.start_another("db1", 1, "");
+    house.sql_of(
+        "db1",
+        "CREATE USER repl@'%' IDENTIFIED BY 's3cret'; GRANT REPLICATION SLAVE ON *.* TO repl@'%'; \
+         CREATE USER root@db2; GRANT ALL ON *.* TO root@db2",
+    );
+    house.start_mariadb();
+    house.sql("DROP DATABASE shop");
+    house.sql(
+        "CHANGE MASTER TO MASTER_HOST='db1', MASTER_USER='repl', MASTER_PASSWORD='s3cret', \
+         MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4, MASTER_USE_GTID=no; START SLAVE",
+    );
+    house.sql_of(
+        "db1",
+        "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, n INT); \
+         INSERT INTO shop.orders VALUES (1, 1), (2, 2), (3, 3)",
+    );
+    house.until("mariadb -N -e 'SELECT COUNT(*) FROM shop.orders' | grep 3");
+    let mut page = Page::open(&house, "tasks/is-my-replica-equal.md");
+    page.run("# evenkeel replica checksum");
+    page.before(
+        "--database shop",
+        "mariadb -e 'SET sql_log_bin = 0; DELETE FROM shop.orders WHERE id = 2; \
+         UPDATE shop.orders SET n = 0 WHERE id = 3'",
+    );
+    page.code("--database shop", 4);
+    page.run("--database shop");
+    page.end();
+}

@@ -77,7 +77,9 @@ pub use queue::{
     QueueTarget, QueueVerb,
 };
 pub use replay::{Replay, ReplayOrder, ReplayRounds, Speed};
-pub use replica::{AskedServers, Replica, ReplicaDiagnose, ReplicaStatus, ReplicaVerb};
+pub use replica::{
+    AskedServers, Replica, ReplicaChecksum, ReplicaDiagnose, ReplicaStatus, ReplicaVerb,
+};
 pub use repository::{
     Forget, Generations, GoBack, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare,
     RepositoryCopy, RepositoryVerb, Restore, Verify,

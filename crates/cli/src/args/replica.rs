@@ -1,13 +1,15 @@
 //! `replica`.
 
-use super::{Servers, span};
+use super::{Connection, Servers, span};
 use clap::{Args, Subcommand};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
   evenkeel replica status db1 db2 db3           Who replicates from whom, and how far behind
-  evenkeel replica diagnose db1 db2 db3         What is wrong, what repairs it, and what not to do";
+  evenkeel replica diagnose db1 db2 db3         What is wrong, what repairs it, and what not to do
+  evenkeel replica checksum db2                 Whether db2 has the rows of its source";
 
 /// Show replicas and their sources, and say what is wrong with them.
 #[derive(Args, Debug)]
@@ -25,6 +27,8 @@ pub enum ReplicaVerb {
     Status(ReplicaStatus),
     /// Name what is wrong with replicas, with the evidence, what repairs it, and what not to do.
     Diagnose(ReplicaDiagnose),
+    /// Compare a replica with its source, row by row, while both are in use.
+    Checksum(Box<ReplicaChecksum>),
 }
 
 const STATUS: &str = "\
@@ -95,4 +99,83 @@ pub struct ReplicaDiagnose {
     /// Run CHECK TABLE on this table of each replica; repeat for more. It reads the whole table.
     #[arg(long, value_name = "DATABASE.TABLE", help_heading = "Servers")]
     pub check_table: Vec<String>,
+}
+
+const CHECKSUM: &str = "\
+Examples:
+  evenkeel replica checksum db2 -u checker -p
+  evenkeel replica checksum db2 --source db1 --database shop
+  evenkeel replica checksum db2 --table shop.orders --json | jq '.tables[].differences'
+  evenkeel replica checksum db2 --lag-of db3 --max-lag 1s --max-load 25 --state db2.state
+
+Both servers stay in use. The replica's SQL thread is stopped for a moment, and both sides look at one and the same
+place of the source's binary log; then it runs again, and what both saw is compared in pieces. What differs is
+looked at a second time, at another place, and counts only if it still differs. On MySQL, writes on the source wait
+while it looks (FLUSH TABLES WITH READ LOCK, for some milliseconds); on MariaDB nothing waits. If this command is
+killed, its watchdog starts the SQL thread; if its whole host dies in that moment, START SLAVE SQL_THREAD does.
+
+Rows of InnoDB are compared by SHA-256 of all their values: bytes, not as collations compare them. Columns and unique
+keys are compared, too. Tables of other engines are named and not compared. What replication filters leave out is
+named. With --state, an interrupted comparison continues where it was.
+
+Privileges. On the replica: SELECT on *.*, REPLICATION CLIENT (MariaDB: REPLICA MONITOR) and REPLICATION_SLAVE_ADMIN
+(MySQL 5.7: SUPER). On the source: SELECT on *.*, REPLICATION CLIENT (MariaDB: BINLOG MONITOR); on MySQL also RELOAD.
+
+Exit code: 0 if everything is equal, 4 if something differs, 3 if something could not be compared.";
+
+/// Compare a replica with its source, row by row, while both are in use.
+#[derive(Args, Debug)]
+#[command(after_help = CHECKSUM)]
+pub struct ReplicaChecksum {
+    /// The replica: HOST, HOST:PORT or a socket's path; with --fleet, a name from the list [default: the server that
+    /// the connection options name].
+    #[arg(value_name = "REPLICA")]
+    pub replica: Option<String>,
+    /// Its source, in the same way [default: the server that the replica fetches from, with the same account].
+    #[arg(long, value_name = "SERVER")]
+    pub source: Option<String>,
+    /// The channel, if the replica has several sources.
+    #[arg(long, value_name = "NAME")]
+    pub channel: Option<String>,
+    /// Compare only this database; repeat for more.
+    #[arg(long, value_name = "DATABASE", help_heading = "What")]
+    pub database: Vec<String>,
+    /// Compare only this table; repeat for more.
+    #[arg(long, value_name = "DATABASE.TABLE", help_heading = "What")]
+    pub table: Vec<String>,
+    /// Name at most so many different rows of each table. All are counted.
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "What")]
+    pub rows: usize,
+    /// Keep here how far it is, and continue from there. The file is removed at the end.
+    #[arg(long, value_name = "FILE", help_heading = "What")]
+    pub state: Option<PathBuf>,
+    /// Connections to each side that read.
+    #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Load",
+          value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub threads: u8,
+    /// A statement should take so long; pieces are sized accordingly.
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = span, help_heading = "Load")]
+    pub chunk_time: Duration,
+    /// Rest while a replica is farther behind.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span, help_heading = "Load")]
+    pub max_lag: Duration,
+    /// Another replica whose lag counts, too; repeat for more.
+    #[arg(long, value_name = "SERVER", help_heading = "Load")]
+    pub lag_of: Vec<String>,
+    /// Rest while source or replica run more statements of others at once.
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub max_load: Option<u64>,
+    /// After this time, look at another place: servers keep all old rows for as long as somebody may look at them.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = span, help_heading = "Load")]
+    pub max_snapshot: Duration,
+    /// Wait at most this time for the SQL thread to stop, for the source's lock, and for the SQL thread to get to the
+    /// source's place.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span, help_heading = "Load")]
+    pub deadline: Duration,
+    /// The servers are in this list, with their own connection options: the file of `evenkeel fleet`.
+    #[arg(long, value_name = "FLEET.toml", help_heading = "Connection")]
+    pub fleet: Option<PathBuf>,
+    /// How to reach them.
+    #[command(flatten)]
+    pub connection: Connection,
 }

@@ -22,7 +22,8 @@ const CHUNK_MIN: u64 = 1 << 16;
 pub fn run(args: &args::Dump, ui: &Ui) -> Result<u8> {
     let mut request = request(args)?;
     let options = settings::connect(&args.connection, "dump", ui)?;
-    request.throttle.replica = args.throttle_host.as_deref().map(|host| at(host, &options));
+    let named = args.throttle_host.as_deref().map(|host| at(host, &options));
+    request.throttle.replicas = named.into_iter().collect();
     let (progress, cancel) = (ui.progress(), ui.cancel());
     if is_stream(args) {
         let report = dump::stream(&options, &request, &mut io::stdout(), progress, cancel)?;
@@ -123,7 +124,7 @@ fn request(args: &Dump) -> Result<Request> {
         throttle: Throttling {
             threads_running: args.max_threads_running,
             lag: args.max_lag,
-            replica: None,
+            replicas: Vec::new(),
         },
     })
 }

@@ -1,6 +1,6 @@
 //! Paths that mean something only to a server that runs, and the test in `tests/cases/` that has one.
 
-pub(crate) const PATHS: [(&str, &str); 29] = [
+pub(crate) const PATHS: [(&str, &str); 30] = [
     ("backup --engine-tool", "relative_paths_mean_the_same"),
     ("backup --snapshot-dir", "relative_paths_mean_the_same"),
     ("bench cache --memcached", "small_benches_run"),
@@ -31,6 +31,7 @@ pub(crate) const PATHS: [(&str, &str); 29] = [
     ("queue status --metrics", "queues_are_looked_after"),
     ("replay --html", "replays_compare_outcomes"),
     ("replay --tmpdir", "replays_compare_outcomes"),
+    ("replica checksum --state", "replicas_are_compared"),
     ("restore --engine-tool", "relative_paths_mean_the_same"),
     ("restore --map-root", "every_layout_restores"),
     ("restore --server-binary", "relative_paths_mean_the_same"),

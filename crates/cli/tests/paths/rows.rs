@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 34] = [
+const CONNECTING: [(&str, &str); 35] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -79,6 +79,7 @@ const CONNECTING: [(&str, &str); 34] = [
     ("queue peek", "a.b"),
     ("queue status", ""),
     ("replay", "{slow.log} --read-only"),
+    ("replica checksum", ""),
     ("replica diagnose", ""),
     ("replica status", ""),
     ("top", "--count=1 --interval=500ms"),

@@ -16,7 +16,6 @@
 //! | `work`, `threads` | N threads, the largest tables first |
 //! | `stream_rows` | rows as encoded bytes, however long a row is |
 //! | `stream`, `script` | all of it as one ordered script |
-//! | `throttle` | rests while the server has too much to do |
 //! | `sum` | rows as a number that no order changes, to compare by |
 //! | `manifest` | what is in the directory |
 //! | `journal` | what was written so far, for whoever continues |
@@ -51,7 +50,6 @@ mod stream_rows;
 mod sum;
 mod table;
 mod threads;
-mod throttle;
 mod untouched;
 mod work;
 mod write;
@@ -59,6 +57,7 @@ mod write;
 pub use compression::Compression;
 pub use encode::Format;
 pub(crate) use encode::csv::is_hex;
+pub use evenkeel_server::throttle::Limits as Throttling;
 pub use filter::Filter;
 pub(crate) use history::end_of_time;
 pub use kept::Resumed;
@@ -71,7 +70,6 @@ pub use mask::{MaskKey, Masked, Masks};
 pub(crate) use members::has_empty_member;
 pub use request::{Directory, Leftover, Request};
 pub(crate) use sum::{Sum, count};
-pub use throttle::Limits as Throttling;
 
 use catalog::Look;
 use evenkeel_op::{Cancel, Error, Progress, Result, Run, Unit};
@@ -79,6 +77,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::lock::Held;
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_server::throttle::Throttle;
 use journal::{Journal, Left, LeftTable, View};
 use kept::{Grounds, Kept};
 use output::Output;
@@ -86,7 +85,6 @@ use snapshot::Snapshot;
 use std::io::Write;
 use std::time::Instant;
 use table::DumpTable;
-use throttle::Throttle;
 
 /// What was dumped.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use super::compression::Compression;
 use super::encode::Format;
 use super::filter::Filter;
 use super::location::DumpLocation;
-use super::throttle::Limits as Throttling;
 use crate::objects::Definer;
 use evenkeel_server::lock::{Limits, LockChoice};
+use evenkeel_server::throttle::Limits as Throttling;
 
 /// Where to.
 #[derive(Debug, Clone)]

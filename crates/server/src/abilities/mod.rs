@@ -101,6 +101,12 @@ pub struct Abilities {
     pub parallel_gaps: bool,
     /// `performance_schema.log_status` gives all coordinates in one read.
     pub log_status: bool,
+    /// A consistent snapshot knows its own place in the binary log: MariaDB, since 5.3.
+    pub binlog_snapshot: bool,
+    /// In a consistent view, a read of a range that ends at rows which the view does not see makes the next read of the
+    /// same opened table, by whatever session, end after one row: MySQL 5.7 (seen on 5.7.22; not on 8.0.15). Reads in
+    /// descending order do not cause it, and suffer it once.
+    pub sticky_range_ends: bool,
     /// How the redo log lies on disk.
     pub redo_layout: RedoLayout,
     /// The data dictionary is InnoDB tables in `mysql.ibd`; else `.frm` files.
@@ -209,6 +215,8 @@ impl Abilities {
             gtid_mode: mysql(5, 6, 9),
             parallel_gaps: mysql(5, 6, 6),
             log_status: mysql(8, 0, 11),
+            binlog_snapshot: maria(5, 3, 0),
+            sticky_range_ends: mysql(5, 7, 0) && !mysql(8, 0, 0),
             redo_layout: RedoLayout::of(flavour, version),
             dictionary_in_innodb: mysql(8, 0, 0),
             doublewrite_files: mysql(8, 0, 20),

@@ -14,6 +14,8 @@
 //! restarted since (`skip-slave-start` may be meant); one that ran since the note was written and
 //! was stopped again, by somebody else.
 
+mod advance;
+mod filters;
 mod note;
 mod seed;
 mod statements;
@@ -21,6 +23,8 @@ mod status;
 mod stop;
 mod watchdog;
 
+pub use advance::Advance;
+pub use filters::Filters;
 pub use note::{LeftStanding, heal};
 pub use seed::{Seeding, SourceCoordinates, seeding};
 pub use statements::of_channel;

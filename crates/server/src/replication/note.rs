@@ -3,8 +3,8 @@
 //! The note lies in a directory that does not outlive the machine's uptime, is written before the
 //! stop and removed after it. Whoever stopped the applier holds a lock on it, so a note that nobody
 //! holds is one of a run that died. Its first line is a JSON object ([`Noted`]); once the appliers
-//! stand, a second line says where: one that is somewhere else by then was started since, and is
-//! not ours to start. Only notes of the same user count: a note makes somebody run `START SLAVE`.
+//! stand, another line says where: one that is somewhere else by then was started since, and is
+//! not ours to start. Where appliers are moved on by us, the last line counts. Only notes of the same user count: a note makes somebody run `START SLAVE`.
 
 use super::statements::{self, Order};
 use super::status::{Position, Replication, ThreadState};
@@ -13,11 +13,12 @@ use crate::connect::Session;
 use crate::options::ConnectOptions;
 use evenkeel_op::boot::boot_id;
 use evenkeel_op::notes::Notes;
-use evenkeel_op::{Context, Result};
+use evenkeel_op::{Context, Error, Result};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ use std::path::PathBuf;
 const OF_ROOT: &str = "/run/evenkeel/appliers";
 /// Where everybody else's are, each in a directory of their own.
 const OF_OTHERS: &str = "/tmp/evenkeel-applier-";
+/// By how many seconds two answers about one start may differ: both are whole seconds, of two moments.
+const CLOCK_S: u64 = 2;
 /// More than any note is long.
 const LENGTH_MAX: u64 = 1 << 20;
 
@@ -66,10 +69,73 @@ fn start_of(pid: i32) -> io::Result<u64> {
     start.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// One run of a server, from its start to its end: a later one has its own way with its appliers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum ServerRun {
+    /// Of a server on this host.
+    Process(Process),
+    /// Of one elsewhere: what it says of itself.
+    Elsewhere {
+        /// A number for its identity.
+        server_number: u64,
+        /// Since when it runs, in Unix time by its own clock.
+        since_s: i64,
+    },
+}
+
+impl ServerRun {
+    /// Returns the run of the server of a session; `pid` is its process if it is on this host.
+    pub(super) fn of(session: &mut Session, pid: Option<i32>) -> Result<Self> {
+        if let Some(pid) = pid {
+            return Ok(Self::Process(Process::of(pid)?));
+        }
+        let mut hasher = DefaultHasher::new();
+        identity(session)?.hash(&mut hasher);
+        Ok(Self::Elsewhere {
+            server_number: hasher.finish(),
+            since_s: since(session)?,
+        })
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Process(process) => process.name(),
+            Self::Elsewhere { server_number, .. } => format!("elsewhere-{server_number:016x}"),
+        }
+    }
+
+    /// Whether it may last, as far as this host knows.
+    pub(super) fn may_last(&self) -> bool {
+        match self {
+            Self::Process(process) => process.is_there(),
+            Self::Elsewhere { .. } => true,
+        }
+    }
+
+    /// Whether it lasts, for the server of a session that is of this run or a later one.
+    pub(super) fn lasts(&self, session: &mut Session) -> Result<bool> {
+        match self {
+            Self::Process(process) => Ok(process.is_there()),
+            Self::Elsewhere { since_s, .. } => Ok(since(session)?.abs_diff(*since_s) <= CLOCK_S),
+        }
+    }
+}
+
+/// Returns since when a server runs, in Unix time by its clock.
+fn since(session: &mut Session) -> Result<i64> {
+    let row = session.one("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
+    let uptime: Option<i64> = row.and_then(|row| row.at(1)?.parse().ok());
+    let now = session.value("SELECT UNIX_TIMESTAMP()")?;
+    let now: Option<i64> = now.and_then(|now| now.parse().ok());
+    let since = now.zip(uptime).map(|(now, uptime)| now - uptime);
+    since.ok_or_else(|| Error::failed("the server does not say how long it has been running"))
+}
+
 /// What a note says of a server, and of the channels whose appliers are stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Noted {
-    pub(super) process: Process,
+    pub(super) process: ServerRun,
     /// Host, port, id and data directory, as the server says them.
     pub(super) server: String,
     pub(super) channels: Vec<String>,
@@ -107,7 +173,12 @@ impl Note {
 
     /// Adds where the appliers stand. Without it a later run can only go by that they stand.
     pub(super) fn stands(&self, stands: &Stands) {
-        let _ = line(&self.file, stands);
+        let _ = line(&self.file, &Some(stands));
+    }
+
+    /// Adds that they are about to stand elsewhere: what was said before does not count any more.
+    pub(super) fn moves(&self) -> io::Result<()> {
+        line(&self.file, &None::<Stands>)
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -155,7 +226,7 @@ fn heal_one(notes: &Notes, name: &OsStr, options: &ConnectOptions) -> Option<Lef
     // When it is locked, its writer lives, and starts the applier itself; one that is not there any more
     // was handled by another command.
     let locked = |file: &File| file.try_lock().is_ok() && notes.has(file, name);
-    if !noted.process.is_there() {
+    if !noted.process.may_last() {
         // The server was restarted, and its appliers with it, or they are not meant to run.
         if locked(&file) {
             notes.remove(name);
@@ -165,6 +236,10 @@ fn heal_one(notes: &Notes, name: &OsStr, options: &ConnectOptions) -> Option<Lef
     // Not locked before it is known to be this server's: its own command could not have it then.
     let mut session = Session::open(options).ok()?;
     if identity(&mut session).ok()? != noted.server || !locked(&file) {
+        return None;
+    }
+    if !noted.process.lasts(&mut session).ok()? {
+        notes.remove(name);
         return None;
     }
     let Content { noted, stands } = read(&mut file)?;
@@ -205,9 +280,10 @@ fn read(file: &mut File) -> Option<Content> {
     let mut lines = text.lines();
     Some(Content {
         noted: serde_json::from_str(lines.next()?).ok()?,
+        // The last one counts.
         stands: lines
-            .next()
-            .and_then(|line| serde_json::from_str(line).ok()),
+            .last()
+            .and_then(|line| serde_json::from_str(line).ok().flatten()),
     })
 }
 

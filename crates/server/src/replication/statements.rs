@@ -1,5 +1,6 @@
 //! The words for it, in each server's dialect.
 
+use super::status::Position;
 use crate::abilities::Abilities;
 use crate::connect::quote;
 
@@ -37,6 +38,27 @@ pub fn of_channel(verb: &str, what: &str, channel: Option<&str>, abilities: &Abi
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Returns the statement that starts the applier of one channel, to stop by itself at a place in its source's log.
+/// The receiver is never named: with GTIDs, MariaDB drops what it has received when both threads start.
+pub(super) fn start_until(channel: &str, to: &Position, abilities: &Abilities) -> String {
+    let (name, file) = (quote(channel), quote(&to.file));
+    let position = to.position;
+    let word = word(abilities);
+    if abilities.show_all_replicas_status {
+        return format!(
+            "START SLAVE {name} SQL_THREAD UNTIL MASTER_LOG_FILE={file}, MASTER_LOG_POS={position}"
+        );
+    }
+    let prefix = match abilities.change_replication_source {
+        true => "SOURCE",
+        false => "MASTER",
+    };
+    format!(
+        "START {word} SQL_THREAD UNTIL {prefix}_LOG_FILE={file}, {prefix}_LOG_POS={position} \
+         FOR CHANNEL {name}"
+    )
+}
+
 /// Returns the server's word for a replica.
 pub(super) fn word(abilities: &Abilities) -> &'static str {
     if abilities.replica_statements {
@@ -52,6 +74,28 @@ mod tests {
 
     fn said(version: &str, order: Order) -> String {
         applier(order, "east", &Abilities::of_version(version, "").unwrap())
+    }
+
+    #[test]
+    fn an_applier_stops_where_it_is_told() {
+        let to = Position {
+            file: "b.000002".to_owned(),
+            position: 7,
+        };
+        let said =
+            |version: &str| start_until("e", &to, &Abilities::of_version(version, "").unwrap());
+        assert_eq!(
+            said("10.11.19-MariaDB"),
+            "START SLAVE 'e' SQL_THREAD UNTIL MASTER_LOG_FILE='b.000002', MASTER_LOG_POS=7"
+        );
+        assert_eq!(
+            said("8.0.15"),
+            "START SLAVE SQL_THREAD UNTIL MASTER_LOG_FILE='b.000002', MASTER_LOG_POS=7 FOR CHANNEL 'e'"
+        );
+        assert_eq!(
+            said("9.7.4"),
+            "START REPLICA SQL_THREAD UNTIL SOURCE_LOG_FILE='b.000002', SOURCE_LOG_POS=7 FOR CHANNEL 'e'"
+        );
     }
 
     #[test]

@@ -132,19 +132,23 @@ impl Replication {
 impl Channel {
     /// Asks the server for its sources, with one statement. Errors and a warning: those of [`Replication::read`].
     pub fn all(session: &mut dyn Ask, abilities: &Abilities) -> Result<Vec<Self>> {
-        let statement = if abilities.show_all_replicas_status {
-            "SHOW ALL SLAVES STATUS"
-        } else if abilities.show_replica_status {
-            "SHOW REPLICA STATUS"
-        } else {
-            "SHOW SLAVE STATUS"
-        };
-        let rows = session.rows(statement)?;
+        let rows = session.rows(statement(abilities))?;
         let channels = rows.iter().map(|row| channel(&Status(row)));
         // Group replication drives its own channels: they are not to be stopped by hand.
         Ok(channels
             .filter(|channel| !channel.name.starts_with("group_replication_"))
             .collect())
+    }
+}
+
+/// Returns the statement that has a row for each source.
+pub(super) fn statement(abilities: &Abilities) -> &'static str {
+    if abilities.show_all_replicas_status {
+        "SHOW ALL SLAVES STATUS"
+    } else if abilities.show_replica_status {
+        "SHOW REPLICA STATUS"
+    } else {
+        "SHOW SLAVE STATUS"
     }
 }
 
@@ -183,10 +187,17 @@ fn workers(session: &mut dyn Ask) -> Result<u64> {
 }
 
 /// A row of a status, under the names of old: newer servers renamed them.
-struct Status<'r>(&'r Row);
+pub(super) struct Status<'r>(pub(super) &'r Row);
 
 impl Status<'_> {
-    fn get(&self, name: &str) -> Option<&str> {
+    /// Name of the channel or connection; empty for the default one.
+    pub(super) fn channel(&self) -> &str {
+        let name = self.get("Connection_name");
+        name.or_else(|| self.get("Channel_Name"))
+            .unwrap_or_default()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).or_else(|| {
             let renamed = name.replace("Master", "Source").replace("Slave", "Replica");
             self.0.get(&renamed)
@@ -228,9 +239,6 @@ impl Status<'_> {
 }
 
 fn channel(row: &Status<'_>) -> Channel {
-    let name = row
-        .get("Connection_name")
-        .or_else(|| row.get("Channel_Name"));
     let filters = [
         "Replicate_Do_DB",
         "Replicate_Ignore_DB",
@@ -249,7 +257,7 @@ fn channel(row: &Status<'_>) -> Channel {
     let by_gtid =
         row.get("Using_Gtid").is_some_and(|how| how != "No") || row.says("Auto_Position", "1");
     Channel {
-        name: name.unwrap_or_default().to_owned(),
+        name: row.channel().to_owned(),
         host: row.text("Master_Host"),
         port: row.number("Master_Port"),
         user: row.text("Master_User"),

@@ -1,6 +1,6 @@
 //! Stops the appliers of a replica for a moment, cleanly, and lets them continue.
 
-use super::note::{self, Note, Noted, Process, Stands};
+use super::note::{self, Note, Noted, ServerRun, Stands};
 use super::seed::SourceCoordinates;
 use super::statements::{self, Order};
 use super::status::{Channel, Positioning, Replication, ThreadState, temporary_tables};
@@ -32,7 +32,7 @@ pub struct Stopped {
     options: ConnectOptions,
     session: Session,
     abilities: Abilities,
-    process: Process,
+    process: ServerRun,
     /// All channels, as they stand.
     stands: Vec<Channel>,
     gtid: Option<String>,
@@ -76,28 +76,32 @@ impl Guarded {
 }
 
 impl Stopped {
-    /// Stops every applier that runs on the server with the process `pid`; `None` when the server
-    /// replicates from nobody. To be called before any lock is taken: an applier that waits for one
-    /// cannot stop.
+    /// Stops every applier that runs on the server; `None` when the server replicates from nobody. `pid` is the
+    /// server's process, if it is on this host. To be called before any lock is taken: an applier that waits for
+    /// one cannot stop.
+    ///
+    /// One run at a time: the server itself keeps others out, wherever they run. When this host dies with the
+    /// watchdog, appliers of a server elsewhere stand until somebody starts them.
     ///
     /// Errors: `LockTimeout` when they could not be stopped in time, or have temporary tables all
     /// the time; they then run on. `Refused` without the privilege, `Busy` beside another run.
     pub fn stop(
         options: &ConnectOptions,
-        pid: i32,
+        pid: Option<i32>,
         program: &Program,
         limits: &StopLimits,
         progress: &dyn Progress,
         cancel: &Cancel,
     ) -> Result<Option<Self>> {
-        let process = Process::of(pid)?;
         let mut session = Session::open(options)?;
+        let process = ServerRun::of(&mut session, pid)?;
         session.run("SET SESSION wait_timeout = 28800")?;
         let abilities = Abilities::probe(&mut session)?;
         let before = Replication::read(&mut session, &abilities)?;
         if before.channels.is_empty() {
             return Ok(None);
         }
+        be_alone(&mut session)?;
         let running = running(&before)?;
         for channel in &running {
             // Does nothing, but needs what the start will need: better refused now than then.
@@ -148,6 +152,26 @@ impl Stopped {
             .collect()
     }
 
+    pub(super) fn has_stopped(&self, channel: &str) -> bool {
+        let guarded = self.guarded.as_ref();
+        guarded.is_some_and(|guarded| guarded.channels.iter().any(|one| one == channel))
+    }
+
+    pub(super) fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    pub(super) fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// From here on a later run can only go by that they stand.
+    pub(super) fn forget_where_they_stand(&self) -> std::io::Result<()> {
+        self.guarded
+            .as_ref()
+            .map_or(Ok(()), |guarded| guarded.note.moves())
+    }
+
     /// Returns for how long they have stood.
     #[must_use]
     pub fn stood(&self) -> Duration {
@@ -179,9 +203,7 @@ impl Stopped {
 
     /// Returns a channel whose applier is not where it stood.
     fn moved(&mut self) -> Result<Option<String>> {
-        if !self.session.is_alive() {
-            self.session = Session::open(&self.options)?;
-        }
+        let lasts = self.reconnect()?;
         let now = Replication::read(&mut self.session, &self.abilities)?;
         let same = |then: &Channel| {
             now.channels.iter().any(|channel| {
@@ -193,7 +215,7 @@ impl Stopped {
         let moved = self.stands.iter().find(|then| !same(then));
         Ok(moved
             .map(|channel| channel.name.clone())
-            .or_else(|| (!self.process.is_there()).then(String::new)))
+            .or_else(|| (!lasts).then(String::new)))
     }
 
     /// Starts what ran before and waits until it runs; `None` when nothing did.
@@ -202,15 +224,17 @@ impl Stopped {
             return Ok(None);
         };
         fail::fail_point!("applier::starting");
-        if !self.process.is_there() {
+        if !self.process.may_last() {
             // Its appliers started with it, or are not meant to run.
             let ending = guarded.watchdog.dismiss();
             guarded.note.remove();
             return Ok(Some(ending));
         }
         // On an error the watchdog is dropped untold, and does it.
-        if !self.session.is_alive() {
-            self.session = Session::open(&self.options)?;
+        if !self.reconnect()? {
+            let ending = guarded.watchdog.dismiss();
+            guarded.note.remove();
+            return Ok(Some(ending));
         }
         note::start_standing(&mut self.session, &self.abilities, &guarded.channels, None)?;
         self.wait_until_they_run(&guarded.channels)?;
@@ -218,6 +242,15 @@ impl Stopped {
         let ending = guarded.watchdog.dismiss();
         guarded.note.remove();
         Ok(Some(ending))
+    }
+
+    /// Connects again where the session was lost. Returns whether the server is the one that it was.
+    fn reconnect(&mut self) -> Result<bool> {
+        if self.session.is_alive() {
+            return Ok(self.process.may_last());
+        }
+        self.session = Session::open(&self.options)?;
+        self.process.lasts(&mut self.session)
     }
 
     fn wait_until_they_run(&mut self, channels: &[String]) -> Result<()> {
@@ -276,9 +309,15 @@ impl Stopped {
             }
             self.run_until(self.orders(Order::Start, &channels), until)?;
         }
+        self.since = Instant::now();
+        self.note_where_they_stand()?;
+        fail::fail_point!("applier::stands");
+        Ok(())
+    }
+
+    pub(super) fn note_where_they_stand(&mut self) -> Result<()> {
         let now = Replication::read(&mut self.session, &self.abilities)?;
         (self.stands, self.gtid) = (now.channels, now.gtid);
-        self.since = Instant::now();
         if let Some(guarded) = &self.guarded {
             let stands: Stands = self
                 .stands
@@ -287,7 +326,6 @@ impl Stopped {
                 .collect();
             guarded.note.stands(&stands);
         }
-        fail::fail_point!("applier::stands");
         Ok(())
     }
 
@@ -372,7 +410,7 @@ impl Stopped {
 
     /// Runs statements on a connection of their own, for no longer than `until`: a stop waits for
     /// the end of the transaction that the applier is at.
-    fn run_until(&mut self, statements: Vec<String>, until: Instant) -> Result<()> {
+    pub(super) fn run_until(&mut self, statements: Vec<String>, until: Instant) -> Result<()> {
         if statements.is_empty() {
             return Ok(());
         }
@@ -398,6 +436,19 @@ impl Stopped {
                 .hint("it will run again by itself; allow more time with --lock-deadline"))
             }
         }
+    }
+}
+
+/// Keeps other runs out for as long as the session lasts, wherever they run.
+fn be_alone(session: &mut Session) -> Result<()> {
+    let got = session.value("SELECT GET_LOCK('evenkeel: applier', 0)")?;
+    match got.as_deref() {
+        Some("1") => Ok(()),
+        _ => Err(Error::new(
+            ErrorKind::Busy,
+            "another run of evenkeel has stopped this server's SQL thread",
+        )
+        .hint("wait until it is done")),
     }
 }
 

@@ -4,7 +4,7 @@
 //! connects before the stop, too, so that no login is in the way later. What to do, with the
 //! password, comes over its standard input, which says by its end that the other process is gone.
 
-use super::note::{self, Process};
+use super::note::{self, ServerRun};
 use crate::abilities::Abilities;
 use crate::connect::Session;
 use crate::options::{ConnectOptions, Secret, ServerKey};
@@ -46,7 +46,7 @@ pub struct Program {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     place: SavedConnection,
-    pub(super) process: Process,
+    pub(super) process: ServerRun,
     pub(super) channels: Vec<String>,
     /// Removed once the applier runs again.
     pub(super) note: PathBuf,
@@ -269,7 +269,7 @@ struct Guard {
     options: ConnectOptions,
     session: Option<Session>,
     abilities: Abilities,
-    process: Process,
+    process: ServerRun,
     channels: Vec<String>,
     note: PathBuf,
     limit: Duration,
@@ -297,23 +297,41 @@ impl Guard {
     fn start(&mut self) {
         let until = Instant::now() + TRIES_FOR;
         // A server that was restarted starts its appliers itself, or is meant not to.
-        while self.process.is_there() && Instant::now() < until {
-            if self.try_start().is_ok() {
-                break;
+        let mut is_over = false;
+        while self.process.may_last() && Instant::now() < until {
+            match self.try_start() {
+                Ok(()) => break,
+                Err(_) if self.is_over() => {
+                    is_over = true;
+                    break;
+                }
+                Err(_) => {}
             }
             // The next try is on another connection.
             self.session = None;
             std::thread::sleep(PAUSE);
         }
-        if !self.process.is_there() || self.session.is_some() {
+        if is_over || !self.process.may_last() || self.session.is_some() {
             let _ = std::fs::remove_file(&self.note);
         }
+    }
+
+    /// Whether the server is known to have been restarted.
+    fn is_over(&self) -> bool {
+        let asked = Session::open(&self.options).and_then(|mut one| self.process.lasts(&mut one));
+        matches!(asked, Ok(false))
     }
 
     fn try_start(&mut self) -> Result<()> {
         let session = match &mut self.session {
             Some(session) => session,
-            none => none.insert(Session::open(&self.options)?),
+            none => {
+                let mut session = Session::open(&self.options)?;
+                if !self.process.lasts(&mut session)? {
+                    return Err(Error::failed("the server was restarted"));
+                }
+                none.insert(session)
+            }
         };
         // A stop that was sent just before the sender's end may be done only now: look again.
         for _ in 0..LOOKS {

@@ -63,7 +63,7 @@ impl Pair {
     pub(crate) fn stop(&self, limits: &StopLimits) -> Result<Stopped> {
         let stopped = Stopped::stop(
             &self.replica.connect_options(),
-            self.replica.pid(),
+            Some(self.replica.pid()),
             &watchdog(),
             limits,
             &Silent,

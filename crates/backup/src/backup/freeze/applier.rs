@@ -53,7 +53,14 @@ impl Applier {
             // The locks are waited for and held meanwhile.
             hold: request.limits.deadline + request.limits.hold,
         };
-        let stopped = Stopped::stop(options, pid, program, &limits, run.progress, run.cancel)?;
+        let stopped = Stopped::stop(
+            options,
+            Some(pid),
+            program,
+            &limits,
+            run.progress,
+            run.cancel,
+        )?;
         let Some(stopped) = stopped else {
             run.progress
                 .note("this server is not a replica: it has no SQL thread to stop".to_owned());

@@ -1,6 +1,7 @@
 //! `replica`.
 
 mod asked;
+mod checksum;
 mod diagnose;
 mod status;
 
@@ -13,5 +14,6 @@ pub(super) fn run(args: &Replica, ui: &Ui) -> Result<u8> {
     match &args.verb {
         ReplicaVerb::Status(args) => status::run(args, ui),
         ReplicaVerb::Diagnose(args) => diagnose::run(args, ui),
+        ReplicaVerb::Checksum(args) => checksum::run(args, ui),
     }
 }

@@ -1,10 +1,10 @@
 //! Readers rest between chunks while the server, or a replica, has too much to do.
 
+use crate::abilities::Abilities;
+use crate::connect::Session;
+use crate::options::ConnectOptions;
+use crate::replication::Channel;
 use evenkeel_op::{Cancel, Error, Progress, Result, units};
-use evenkeel_server::abilities::Abilities;
-use evenkeel_server::connect::Session;
-use evenkeel_server::options::ConnectOptions;
-use evenkeel_server::replication::Replication;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const FRESH: Duration = Duration::from_secs(1);
 /// How often who rests looks whether it should stop.
 const TICK: Duration = Duration::from_millis(200);
-/// How long a dump rests in one go before it gives up: its view keeps the server from clearing old
+/// How long readers rest in one go before they give up: their view keeps the server from clearing old
 /// rows all the while.
 const REST_AT_MOST: Duration = Duration::from_secs(3600);
 
@@ -22,16 +22,17 @@ const REST_AT_MOST: Duration = Duration::from_secs(3600);
 pub struct Limits {
     /// While the server runs more statements of others than this, by `Threads_running`.
     pub threads_running: Option<u64>,
-    /// While the replica is farther behind.
+    /// While a replica is farther behind.
     pub lag: Option<Duration>,
-    /// The replica; the dumped server itself when there is none.
-    pub replica: Option<ConnectOptions>,
+    /// The replicas; the server itself when there are none.
+    pub replicas: Vec<ConnectOptions>,
 }
 
 /// Who asks.
+#[derive(Debug)]
 struct Watcher {
     source: Session,
-    replica: Option<(Session, Abilities)>,
+    replicas: Vec<(Session, Abilities)>,
     asked: Option<Instant>,
     /// Why to rest, as of then.
     reason: Option<String>,
@@ -43,7 +44,8 @@ struct Watcher {
 }
 
 /// Has readers rest.
-pub(super) struct Throttle {
+#[derive(Debug)]
+pub struct Throttle {
     limits: Limits,
     watcher: Option<Mutex<Watcher>>,
     /// Readers that have a statement running.
@@ -51,7 +53,8 @@ pub(super) struct Throttle {
 }
 
 /// A reader that is at work, until dropped.
-pub(super) struct Reading<'a>(&'a AtomicU64);
+#[derive(Debug)]
+pub struct Reading<'a>(&'a AtomicU64);
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
@@ -63,12 +66,12 @@ impl Throttle {
     /// Connects, where there is a limit.
     ///
     /// Errors: those of sessions; `Usage` for a limit on the lag of a server that is no replica.
-    pub(super) fn open(options: &ConnectOptions, limits: &Limits) -> Result<Self> {
+    pub fn open(options: &ConnectOptions, limits: &Limits) -> Result<Self> {
         let mut watcher = None;
         if limits.threads_running.is_some() || limits.lag.is_some() {
             let mut opened = Watcher {
                 source: Session::open(options)?,
-                replica: None,
+                replicas: Vec::new(),
                 asked: None,
                 reason: None,
                 noted: false,
@@ -76,19 +79,12 @@ impl Throttle {
                 rested: Duration::ZERO,
             };
             if limits.lag.is_some() {
-                let mut session = Session::open(limits.replica.as_ref().unwrap_or(options))?;
-                let abilities = Abilities::probe(&mut session)?;
-                if Replication::read(&mut session, &abilities)?
-                    .channels
-                    .is_empty()
-                {
-                    let place = session.place().to_owned();
-                    return Err(Error::usage(format!(
-                        "--max-lag needs a replica, and {place} is not a replica"
-                    ))
-                    .hint("name one with --throttle-host"));
-                }
-                opened.replica = Some((session, abilities));
+                let own = [options.clone()];
+                let replicas = match limits.replicas.as_slice() {
+                    [] => &own[..],
+                    named => named,
+                };
+                opened.replicas = replicas.iter().map(replica).collect::<Result<_>>()?;
             }
             watcher = Some(Mutex::new(opened));
         }
@@ -100,7 +96,8 @@ impl Throttle {
     }
 
     /// Takes note that a reader works.
-    pub(super) fn reading(&self) -> Reading<'_> {
+    #[must_use]
+    pub fn reading(&self) -> Reading<'_> {
         self.reading.fetch_add(1, Ordering::SeqCst);
         Reading(&self.reading)
     }
@@ -108,12 +105,7 @@ impl Throttle {
     /// Waits until there is nothing to rest for, or all must stop.
     ///
     /// Errors: those of the sessions; `Failed` after an hour without a chance to continue.
-    pub(super) fn wait(
-        &self,
-        stop: &AtomicBool,
-        progress: &dyn Progress,
-        cancel: &Cancel,
-    ) -> Result<()> {
+    pub fn wait(&self, stop: &AtomicBool, progress: &dyn Progress, cancel: &Cancel) -> Result<()> {
         let Some(watcher) = &self.watcher else {
             return Ok(());
         };
@@ -137,7 +129,8 @@ impl Throttle {
     }
 
     /// Returns for how long readers rested.
-    pub(super) fn rested(&self) -> Duration {
+    #[must_use]
+    pub fn rested(&self) -> Duration {
         let Some(watcher) = &self.watcher else {
             return Duration::ZERO;
         };
@@ -146,6 +139,20 @@ impl Throttle {
             .unwrap_or_else(PoisonError::into_inner)
             .rested
     }
+}
+
+/// Connects to a replica.
+fn replica(options: &ConnectOptions) -> Result<(Session, Abilities)> {
+    let mut session = Session::open(options)?;
+    let abilities = Abilities::probe(&mut session)?;
+    if Channel::all(&mut session, &abilities)?.is_empty() {
+        let place = session.place().to_owned();
+        return Err(Error::usage(format!(
+            "--max-lag needs a replica, and {place} is not a replica"
+        ))
+        .hint("name one with --throttle-host"));
+    }
+    Ok((session, abilities))
 }
 
 impl Watcher {
@@ -163,9 +170,12 @@ impl Watcher {
                 )));
             }
         }
-        if let (Some(most), Some((session, abilities))) = (limits.lag, &mut self.replica) {
-            let replication = Replication::read(session, abilities)?;
-            let lags: Option<Vec<u64>> = replication.channels.iter().map(|one| one.lag_s).collect();
+        let Some(most) = limits.lag else {
+            return Ok(None);
+        };
+        for (session, abilities) in &mut self.replicas {
+            let channels = Channel::all(session, abilities)?;
+            let lags: Option<Vec<u64>> = channels.iter().map(|one| one.lag_s).collect();
             let worst = lags.and_then(|lags| lags.into_iter().max());
             let place = session.place();
             match worst {
@@ -197,7 +207,7 @@ impl Watcher {
         if since.elapsed() >= REST_AT_MOST {
             let limit = units::duration(REST_AT_MOST);
             return Err(Error::failed(format!("rested for {limit}: {reason}"))
-                .hint("raise the limit, or dump when the server is less busy"));
+                .hint("raise the limit, or run it when the server is less busy"));
         }
         if !self.noted {
             progress.note(format!("resting: {reason}"));
