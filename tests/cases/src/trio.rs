@@ -60,7 +60,7 @@ impl Trio {
                 args.extend(more);
                 args.push(id);
                 let launch = server
-                    .prepare(&scratch.join(&format!("data{at}")), &args)
+                    .prepare(&scratch.join(format!("data{at}")), &args)
                     .with_networking();
                 match relay_logs {
                     Some(elsewhere) => {
@@ -113,7 +113,7 @@ impl Trio {
     /// Returns a server's data directory.
     #[must_use]
     pub fn datadir(&self, at: usize) -> PathBuf {
-        self.scratch.join(&format!("data{at}"))
+        self.scratch.join(format!("data{at}"))
     }
 
     /// Returns the port of a server.

@@ -9,6 +9,7 @@ use crate::objects::{
 };
 use evenkeel_innodb::names::TableName;
 use evenkeel_op::{Error, Result};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::options::ConnectOptions;
 use std::collections::HashMap;
@@ -42,6 +43,7 @@ impl DumpTable {
             rows: table.rows_estimate,
             bytes: table.data_bytes,
             key: table.key.as_ref().and_then(|key| cutting(key, &columns)),
+            is_read_backwards: false,
             condition: filter.condition(schema, &table.name).map(str::to_owned),
             columns,
             history,
@@ -76,6 +78,7 @@ pub(super) struct Look {
     /// What changes when a table becomes another of the same name, by the table's.
     made: HashMap<String, String>,
     pub(super) unmatched: Unmatched,
+    are_read_backwards: bool,
 }
 
 /// Opens the session that looks things up.
@@ -108,6 +111,7 @@ impl Look {
             objects,
             made,
             unmatched,
+            are_read_backwards: Abilities::probe(session)?.sticky_range_ends,
         })
     }
 
@@ -150,6 +154,9 @@ impl Look {
             return Err(Error::usage(format!(
                 "--where names '{name}', which is not a table of this dump"
             )));
+        }
+        for table in &mut tables {
+            table.is_read_backwards = self.are_read_backwards;
         }
         filter.masks.apply(&self.objects, &mut tables)?;
         Ok(tables)

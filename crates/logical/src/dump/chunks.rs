@@ -199,7 +199,7 @@ impl<'t> Cursor<'t> {
         let sql = format!(
             "SELECT {list} FROM {}{} {beyond}ORDER BY {list} LIMIT 1 OFFSET {}",
             self.table.from(),
-            forced(key),
+            forced(self.table, key),
             self.rows_wanted()
         );
         let to = self.bound(connection, key, &sql)?;
@@ -244,25 +244,28 @@ impl<'t> Cursor<'t> {
         if let Some(key) = &table.key {
             // Alone, a condition of the user's may have an index of its own.
             if range.condition.is_some() || table.condition.is_none() {
-                sql.push_str(forced(key));
+                sql.push_str(&forced(table, key));
             }
         }
         if !conditions.is_empty() {
             sql.push_str(&format!(" WHERE {}", conditions.join(" AND ")));
         }
         if let Some(key) = &table.key {
-            sql.push_str(&format!(" ORDER BY {}", names(table, key).join(", ")));
+            let way = if table.is_read_backwards { " DESC" } else { "" };
+            let names = names(table, key).into_iter();
+            let names: Vec<String> = names.map(|name| format!("{name}{way}")).collect();
+            sql.push_str(&format!(" ORDER BY {}", names.join(", ")));
         }
         sql
     }
 }
 
-/// Rows lie in the primary key's order: reading them in another, or sorting them, is never better.
-fn forced(key: &Key) -> &'static str {
-    if key.name == "PRIMARY" {
-        " FORCE INDEX (PRIMARY)"
-    } else {
-        ""
+/// Rows lie in the primary key's order: reading them in another, or sorting them, is never better. Where they must be
+/// read backwards, sorting them afterwards would not do.
+fn forced(table: &DumpTable, key: &Key) -> String {
+    match key.name == "PRIMARY" || table.is_read_backwards {
+        true => format!(" FORCE INDEX ({})", quote_name(&key.name)),
+        false => String::new(),
     }
 }
 
@@ -277,4 +280,36 @@ fn two_integers(connection: &mut Connection, sql: &str) -> Result<(Option<i128>,
         std::str::from_utf8(cell).ok()?.parse().ok()
     };
     Ok((number(), number()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_from_their_ends_where_they_must_be() {
+        let columns = ["client", "seq"].map(|name| Column::for_tests(name, "int", None));
+        let mut table = DumpTable::for_tests("bank", "ledger", columns.into());
+        table.key = Some(Key {
+            name: "PRIMARY".to_owned(),
+            columns: vec![0, 1],
+            whole: true,
+        });
+        let range = Range {
+            condition: Some("`client` < 2".to_owned()),
+            number: 0,
+            span: 0,
+        };
+        let end = |table: &DumpTable| {
+            let sql = Cursor::select(table, &range);
+            assert!(sql.contains(" FORCE INDEX (PRIMARY) WHERE "), "{sql}");
+            sql.split(" ORDER BY ").last().unwrap().to_owned()
+        };
+        assert_eq!(end(&table), "`client`, `seq`");
+        table.is_read_backwards = true;
+        assert_eq!(end(&table), "`client` DESC, `seq` DESC");
+        table.key.as_mut().unwrap().name = "other key".to_owned();
+        let sql = Cursor::select(&table, &range);
+        assert!(sql.contains(" FORCE INDEX (`other key`) "), "{sql}");
+    }
 }

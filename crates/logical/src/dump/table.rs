@@ -28,6 +28,8 @@ pub(super) struct DumpTable {
     pub(super) history: bool,
     /// What it may be cut by.
     pub(super) key: Option<Key>,
+    /// Ranges are read from their ends: see `Abilities::sticky_range_ends`.
+    pub(super) is_read_backwards: bool,
     /// What rows must meet.
     pub(super) condition: Option<String>,
     /// What stands in the place of values.
@@ -78,6 +80,7 @@ impl DumpTable {
             columns,
             history: false,
             key: None,
+            is_read_backwards: false,
             condition: None,
             mask: None,
         }

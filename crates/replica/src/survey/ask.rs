@@ -5,9 +5,10 @@ use super::{Questions, Shared};
 use evenkeel_binlog::GtidSet;
 use evenkeel_op::{ErrorKind, Result};
 use evenkeel_server::abilities::{Abilities, GtidKind};
-use evenkeel_server::connect::{Row, RowLimit, Session, quote};
+use evenkeel_server::connect::{Ask, Row, RowLimit, quote};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::{Channel, Position, ThreadState};
+use evenkeel_wire::BoundedSession;
 use std::sync::PoisonError;
 
 /// No answer is longer.
@@ -34,7 +35,7 @@ const VARIABLES: [&str; 8] = [
 
 /// A server that is being asked.
 pub(super) struct Asking<'a> {
-    session: Session,
+    session: BoundedSession,
     abilities: Abilities,
     step: &'a Shared,
     refused: Vec<String>,
@@ -42,8 +43,7 @@ pub(super) struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     pub(super) fn new(options: &ConnectOptions, step: &'a Shared) -> Result<Self> {
-        let mut session = Session::open_in_this_thread(options)?;
-        session.limit_rows(MOST);
+        let mut session = BoundedSession::open(options, MOST)?;
         {
             let mut step = step.lock().unwrap_or_else(PoisonError::into_inner);
             step.session = Some(session.id());
