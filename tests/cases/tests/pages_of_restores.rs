@@ -266,8 +266,6 @@ fn diagnose() {
     house.sql_of(
         "db1",
         "CREATE USER repl@'%' IDENTIFIED BY 's3cret'; GRANT REPLICATION SLAVE ON *.* TO repl@'%'; \
-         CREATE USER monitor@'%'; \
-         GRANT PROCESS, BINLOG MONITOR, REPLICA MONITOR ON *.* TO monitor@'%'; \
          CREATE DATABASE stock; CREATE TABLE stock.orders (id INT PRIMARY KEY, state INT); \
          INSERT INTO stock.orders VALUES (1, 1)",
     );
@@ -279,17 +277,15 @@ fn diagnose() {
     );
     house.until("mariadb -e 'SELECT * FROM stock.orders' | grep 1");
     let mut page = Page::open(&house, "tasks/diagnose.md");
-    page.pass(
-        "CREATE USER",
-        "tests/cases/tests/pages_of_restores.rs",
-        "REPLICA MONITOR",
-    );
+    page.run_sql("CREATE USER", "mariadb -h db1 -u root");
+    house.until("mariadb -u monitor -p'correct horse' -e 'SELECT 1'");
+    page.write("[client]", "/root/.my.cnf", "600");
     page.run("evenkeel replica status");
     page.before(
         "evenkeel replica diagnose",
-        "mariadb -e 'SET sql_log_bin=0; DELETE FROM stock.orders'
-         mariadb -h db1 -u root -e 'UPDATE stock.orders SET state = 2'
-         until mariadb -e 'SHOW SLAVE STATUS\\G' | grep -q 'Slave_SQL_Running: No'; do sleep 0.1; done",
+        "mariadb --no-defaults -e 'SET sql_log_bin=0; DELETE FROM stock.orders'
+         mariadb --no-defaults -h db1 -e 'UPDATE stock.orders SET state = 2'
+         until mariadb --no-defaults -e 'SHOW SLAVE STATUS\\G' | grep -q 'Slave_SQL_Running: No'; do sleep 0.1; done",
     );
     page.code("evenkeel replica diagnose", 4);
     page.run("evenkeel replica diagnose");

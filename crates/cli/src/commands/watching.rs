@@ -134,21 +134,26 @@ impl Watching {
         let failures = never
             .iter()
             .filter_map(|server| server.never.as_ref()?.as_deref());
-        let kinds: Vec<ErrorKind> = failures.clone().map(Error::kind).collect();
-        let kind = match kinds.first() {
-            Some(first) if kinds.iter().all(|kind| kind == first) => *first,
-            Some(_) => ErrorKind::Failed,
-            // Each is still being waited for.
-            None => ErrorKind::Unreachable,
-        };
-        let mut error = Error::new(kind, format!("no server has answered: {names}"));
-        if let Some(first) = failures.clone().next() {
-            error = first.hints().into_iter().fold(
-                Error::new(kind, format!("{error}: {}", first.chain())),
-                |error, hint| error.hint(hint),
-            );
-        }
-        Err(error)
+        Err(none_answered(&names, &failures.collect::<Vec<_>>()))
+    }
+}
+
+/// Returns the error for servers of which none has answered, with what is known of why.
+pub(super) fn none_answered(names: &str, failures: &[&Error]) -> Error {
+    let kinds: Vec<ErrorKind> = failures.iter().map(|error| error.kind()).collect();
+    let kind = match kinds.first() {
+        Some(first) if kinds.iter().all(|kind| kind == first) => *first,
+        Some(_) => ErrorKind::Failed,
+        // Each is still being waited for.
+        None => ErrorKind::Unreachable,
+    };
+    let what = format!("no server has answered: {names}");
+    match failures.first() {
+        Some(first) => first.hints().into_iter().fold(
+            Error::new(kind, format!("{what}: {}", first.chain())),
+            |error, hint| error.hint(hint),
+        ),
+        None => Error::new(kind, what),
     }
 }
 

@@ -272,6 +272,7 @@ restore --ssh-program | no-program | 13 | the connection ended | restore {reposi
 restore --target | - | 0 | "target": "PATH" | restore {repository} --target={}
 restore --target | directory | 0 | "target": "PATH" | restore {repository} --target={}
 restore repository | repository | 0 | "files": 1 | restore {} --target={new}
+replica checksum --fleet | watched.toml | 14 | nobody is let in | replica checksum a --fleet={}
 replica diagnose --fleet | watched.toml | 14 | nobody is let in | replica diagnose --fleet={}
 replica status --fleet | watched.toml | 14 | nobody is let in | replica status --fleet={}
 top --fleet | watched.toml | 14 | nobody is let in | top --fleet={} --count=1 --interval=500ms

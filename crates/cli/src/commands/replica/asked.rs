@@ -1,9 +1,10 @@
 //! Servers that are asked once.
 
 use crate::args::AskedServers;
+use crate::commands::watching::none_answered;
 use crate::settings;
 use crate::show::Ui;
-use evenkeel_op::{Error, ErrorKind, Result, open_files};
+use evenkeel_op::{Error, Result, open_files};
 use evenkeel_replica::survey::{Answered, Questions, Target};
 use evenkeel_server::connect::quote_name;
 
@@ -42,21 +43,17 @@ pub(super) fn say_silent(servers: &[Answered], ui: &Ui) -> Result<()> {
     let mut silent = Vec::new();
     for server in servers {
         if let Err(error) = &server.facts {
-            ui.warn_of(&format!("{}: ", server.name), error);
             silent.push(error);
         }
     }
     if silent.len() < servers.len() {
+        for server in servers {
+            if let Err(error) = &server.facts {
+                ui.warn_of(&format!("{}: ", server.name), error);
+            }
+        }
         return Ok(());
     }
-    let kinds: Vec<ErrorKind> = silent.iter().map(|error| error.kind()).collect();
-    let kind = match kinds.first() {
-        Some(first) if kinds.iter().all(|kind| kind == first) => *first,
-        _ => ErrorKind::Failed,
-    };
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-    Err(Error::new(
-        kind,
-        format!("no server has answered: {}", names.join(", ")),
-    ))
+    Err(none_answered(&names.join(", "), &silent))
 }
