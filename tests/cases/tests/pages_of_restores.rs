@@ -277,7 +277,8 @@ fn diagnose() {
     );
     house.until("mariadb -e 'SELECT * FROM stock.orders' | grep 1");
     let mut page = Page::open(&house, "tasks/diagnose.md");
-    page.run_sql("CREATE USER", "mariadb -h db1 -u root");
+    let account = page.take("CREATE USER");
+    house.sql_of("db1", &account);
     house.until("mariadb -u monitor -p'correct horse' -e 'SELECT 1'");
     page.write("[client]", "/root/.my.cnf", "600");
     page.run("evenkeel replica status");
