@@ -280,7 +280,7 @@ fn diagnose() {
     let account = page.take("CREATE USER");
     house.sql_of("db1", &account);
     house.until("mariadb -u monitor -p'correct horse' -e 'SELECT 1'");
-    page.write("[client]", "/root/.my.cnf", "600");
+    page.write("[client]", "~/.my.cnf", "600");
     page.run("evenkeel replica status");
     page.before(
         "evenkeel replica diagnose",
