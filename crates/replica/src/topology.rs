@@ -37,29 +37,54 @@ pub fn source_of(servers: &[Answered], replica: usize, channel: &Channel) -> Opt
                 && is_its_host(one, facts, &channel.host)
         })
     };
-    others()
-        .find(|(_, one)| is_addressed(one, channel))
-        .or_else(|| others().find(|(_, one)| is_it(one)))
-        .map(|(at, _)| at)
+    if let Some((at, _)) = others().find(|(_, one)| is_addressed(one, channel)) {
+        return Some(at);
+    }
+    let mut found = others().filter(|(_, one)| is_it(one));
+    match (found.next(), found.next()) {
+        (Some((at, _)), None) => Some(at),
+        _ => None,
+    }
 }
 
 /// Whether the channel has the address by which we reach the server.
 fn is_addressed(server: &Answered, channel: &Channel) -> bool {
     let address = server.address.as_ref();
-    address.is_some_and(|(host, port)| *host == channel.host && Some(*port) == channel.port)
+    address.is_some_and(|(host, port)| {
+        is_same_host(host, &channel.host) && Some(*port) == channel.port
+    })
 }
 
 /// Whether a host may be the server's: by the name that it gives itself, or because both are this very host.
 fn is_its_host(server: &Answered, facts: &Facts, host: &str) -> bool {
-    let is_local = |host: &str| matches!(host, "localhost" | "127.0.0.1" | "::1");
-    let short = |name: &str| {
-        name.split('.')
-            .next()
-            .unwrap_or_default()
-            .to_ascii_lowercase()
+    // Only where one of them has no domain: db1.east is not db1.west.
+    let is_same_name = |a: &str, b: &str| {
+        let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
+        let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+        a == b || (!a.contains('.') || !b.contains('.')) && short(&a) == short(&b)
     };
     let reached = server.address.as_ref().map(|(host, _)| host.as_str());
-    short(host) == short(&facts.identity.hostname) || is_local(host) && reached.is_none_or(is_local)
+    is_same_name(host, &facts.identity.hostname) || is_local(host) && reached.is_none_or(is_local)
+}
+
+/// Whether an address is of the host itself.
+#[must_use]
+pub fn is_local(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = |address: std::net::IpAddr| address.is_loopback();
+    bare.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(is_loopback)
+}
+
+/// Whether two names or addresses are the same.
+fn is_same_host(a: &str, b: &str) -> bool {
+    let address = |host: &str| {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        bare.parse::<std::net::IpAddr>().ok()
+    };
+    match (address(a), address(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.eq_ignore_ascii_case(b),
+    }
 }
 
 /// Lays the servers out: those that follow nobody first, each with its replicas below.
@@ -126,6 +151,7 @@ fn branch(
 #[must_use]
 pub fn address(channel: &Channel) -> String {
     match channel.port {
+        Some(port) if channel.host.contains(':') => format!("[{}]:{port}", channel.host),
         Some(port) => format!("{}:{port}", channel.host),
         None => channel.host.clone(),
     }

@@ -54,6 +54,9 @@ pub struct ReplicaStatus {
     /// Which servers.
     #[command(flatten)]
     pub asked: AskedServers,
+    /// A table whose newest row says when it was written: at DATETIME(6), in UTC. 'health run --write-table' keeps one.
+    #[arg(long, value_name = "DATABASE.TABLE", help_heading = "Servers")]
+    pub heartbeat: Option<String>,
 }
 
 /// Which servers are asked once, and for how long.
@@ -65,9 +68,6 @@ pub struct AskedServers {
     /// Wait for a server's answers for at most this time.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span, help_heading = "Servers")]
     pub timeout: Duration,
-    /// A table whose newest row says when it was written: at DATETIME(6), in UTC. 'health run --write-table' keeps one.
-    #[arg(long, value_name = "DATABASE.TABLE", help_heading = "Servers")]
-    pub heartbeat: Option<String>,
 }
 
 const DIAGNOSE: &str = "\
@@ -77,14 +77,14 @@ Examples:
   evenkeel replica diagnose db3 --check-table shop.orders    Reads all of the table and its indexes
   evenkeel replica diagnose db1 db2 --json | jq '.findings[] | {server, failure, class, repair}'
 
-Every server is asked twice, a second apart; what both answers say is found. Name the source and the other replicas
+Every server is asked twice, a second apart; what may be over in a moment counts if both answers say it. Name the source and the other replicas
 too: some failures (a position that is ahead, transactions of a replica's own, a server number that is used twice)
 show only beside them. What could not be checked without them is named.
 
 Class says who may repair it. automatic: it can do no harm. planned: a person looks at the plan first. never: only a
 person can know what is right. wait: it repairs itself.
 
-Nothing is changed by this command.
+Nothing is changed by this command; CHECK TABLE marks an index that it finds damaged.
 
 Exit code: 0 if nothing is wrong, 4 if something is, 3 if nothing was found but a server did not answer or something
 could not be checked, 13 or 14 if no server answered.";

@@ -232,6 +232,26 @@ impl<'t> Cursor<'t> {
         Ok(Some(bound))
     }
 
+    /// Has the server forget where earlier reads of a table ended, where that would end the next one: see
+    /// `Abilities::sticky_range_ends`. Of the two rows that are asked for, it then returns one.
+    pub(super) fn forget_earlier_reads(
+        connection: &mut Connection,
+        table: &DumpTable,
+    ) -> Result<()> {
+        if !table.is_read_backwards {
+            return Ok(());
+        }
+        let mut sql = format!("SELECT 1 FROM {}", table.from());
+        if let Some(key) = &table.key {
+            sql.push_str(&forced(table, key));
+            sql.push_str(&order(table, key));
+        }
+        sql.push_str(" LIMIT 2");
+        let mut rows = connection.query(&sql)?;
+        while rows.next()?.is_some() {}
+        Ok(())
+    }
+
     /// Returns the statement that reads a range's rows.
     pub(super) fn select(table: &DumpTable, range: &Range) -> String {
         let columns = table.selected(Column::is_by_number);
@@ -243,21 +263,28 @@ impl<'t> Cursor<'t> {
             .collect();
         if let Some(key) = &table.key {
             // Alone, a condition of the user's may have an index of its own.
-            if range.condition.is_some() || table.condition.is_none() {
+            let is_alone = range.condition.is_none() && table.condition.is_some();
+            if !is_alone || table.is_read_backwards {
                 sql.push_str(&forced(table, key));
             }
+        } else if table.is_read_backwards {
+            sql.push_str(" USE INDEX ()");
         }
         if !conditions.is_empty() {
             sql.push_str(&format!(" WHERE {}", conditions.join(" AND ")));
         }
         if let Some(key) = &table.key {
-            let way = if table.is_read_backwards { " DESC" } else { "" };
-            let names = names(table, key).into_iter();
-            let names: Vec<String> = names.map(|name| format!("{name}{way}")).collect();
-            sql.push_str(&format!(" ORDER BY {}", names.join(", ")));
+            sql.push_str(&order(table, key));
         }
         sql
     }
+}
+
+fn order(table: &DumpTable, key: &Key) -> String {
+    let way = if table.is_read_backwards { " DESC" } else { "" };
+    let names = names(table, key).into_iter();
+    let names: Vec<String> = names.map(|name| format!("{name}{way}")).collect();
+    format!(" ORDER BY {}", names.join(", "))
 }
 
 /// Rows lie in the primary key's order: reading them in another, or sorting them, is never better. Where they must be
@@ -302,7 +329,7 @@ mod tests {
         };
         let end = |table: &DumpTable| {
             let sql = Cursor::select(table, &range);
-            assert!(sql.contains(" FORCE INDEX (PRIMARY) WHERE "), "{sql}");
+            assert!(sql.contains(" FORCE INDEX (`PRIMARY`) WHERE "), "{sql}");
             sql.split(" ORDER BY ").last().unwrap().to_owned()
         };
         assert_eq!(end(&table), "`client`, `seq`");
@@ -311,5 +338,10 @@ mod tests {
         table.key.as_mut().unwrap().name = "other key".to_owned();
         let sql = Cursor::select(&table, &range);
         assert!(sql.contains(" FORCE INDEX (`other key`) "), "{sql}");
+        // A condition of the user's may be several ranges of an index of its own.
+        table.key = None;
+        table.condition = Some("seq IN (1, 7)".to_owned());
+        let sql = Cursor::select(&table, &range);
+        assert!(sql.contains(" USE INDEX () WHERE "), "{sql}");
     }
 }

@@ -110,7 +110,8 @@ pub struct TableEntry {
     /// The columns that files of rows hold, in order: all but generated ones. Where all are generated,
     /// the first of them.
     pub columns: Vec<ColumnEntry>,
-    /// The columns by which chunks are cut and in whose order rows are; none: as the server had them.
+    /// The columns by which chunks are cut and in whose order rows are, within a file of a MySQL 5.7 the other way
+    /// round; none: as the server had them.
     pub key: Vec<String>,
     /// The condition that rows had to meet; of a dump with masked columns only that there was one.
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]

@@ -2,10 +2,12 @@
 
 use super::Seen;
 use super::catalogue::{Class, Failure};
+use super::domains::Domains;
 use super::finding::{Finding, Subject, quoted};
 use crate::survey::table_in_error;
 use crate::topology::address;
 use evenkeel_server::abilities::GtidKind;
+use evenkeel_server::connect::quote;
 use evenkeel_server::replication::Positioning;
 
 /// Numbers of errors that say that a table, column or database is not as it should be.
@@ -18,6 +20,18 @@ const RELAY_LOG: [u32; 4] = [1594, 13117, 13121, 13122];
 /// Names what an applier's error is.
 pub(super) fn find(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
     let (number, text) = cause(subject)?;
+    if text.starts_with("Coordinator stopped because") {
+        return Some(
+            subject
+                .finding(Failure::OtherError)
+                .seen(format!("SQL thread, error {number}: {text}"))
+                .seen("a worker's error is the cause, and the server did not say which")
+                .step(
+                    subject.name,
+                    "GRANT SELECT ON performance_schema.replication_applier_status_by_worker to the account, and ask again",
+                ),
+        );
+    }
     let finding = match number {
         1032 => missing_row(subject, &text),
         1062 => row_in_the_way(subject, &text, seen),
@@ -28,7 +42,7 @@ pub(super) fn find(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
             "its next transaction would be out of order (error 1950)",
         ),
         1034 | 1712 | 126 | 1194 | 1195 => damaged(subject, number, &text),
-        _ if DEFINITIONS.contains(&number) => definition(subject, &text),
+        _ if DEFINITIONS.contains(&number) => definition(subject, number),
         _ if is_relay_log(number, &text) => relay_log(subject, seen),
         _ => subject
             .finding(Failure::OtherError)
@@ -100,8 +114,15 @@ fn missing_row(subject: &Subject<'_>, text: &str) -> Finding {
         true => Failure::MissingRowDeleted,
         false => Failure::MissingRowUpdated,
     };
-    subject
-        .finding(failure)
+    let finding = subject.finding(failure);
+    let finding = match keys {
+        Some(_) => finding,
+        // The account may not see the table.
+        None => finding
+            .seen("whether the table has a unique key is not known")
+            .at_least(Class::Never),
+    };
+    finding
         .step(
             &address(subject.channel),
             format!(
@@ -111,7 +132,10 @@ fn missing_row(subject: &Subject<'_>, text: &str) -> Finding {
         )
         .step(
             subject.name,
-            format!("in one transaction after SET sql_log_bin=0, insert that row into {shown}"),
+            format!(
+                "in one transaction after SET sql_log_bin=0, foreign_key_checks=0, insert that row into {shown}: not if \
+                 the event lacks columns (binlog_row_image), or {shown} has triggers"
+            ),
         )
         .sql(
             subject.name,
@@ -139,17 +163,24 @@ fn row_in_the_way(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding
     };
     let shown = table_in_error(text).map_or_else(|| "the table".to_owned(), |table| quoted(&table));
     let name = key.rsplit('.').next().unwrap_or(key);
-    subject
-        .finding(failure)
+    let finding = subject.finding(failure);
+    let is_decided =
+        subject.channel.positioning == Positioning::Gtid || seen.gtid_at(subject).is_some();
+    let finding = match is_decided {
+        true => finding,
+        false => finding.step(
+            subject.name,
+            "compare that row with the event's: if they are equal, the position is older than the data \
+             (applied-already), and nothing may be deleted",
+        ),
+    };
+    finding
         .seen(format!("{shown} has a row with '{value}' in its key '{name}' already"))
         .step(
             subject.name,
             format!("save the row of {shown} with '{value}' in key '{name}'; look for others in its other unique keys"),
         )
-        .step(
-            subject.name,
-            "after SET sql_log_bin=0, delete that row",
-        )
+        .step(subject.name, "after SET sql_log_bin=0, foreign_key_checks=0, delete that row: not if the table has triggers")
         .sql(subject.name, subject.start_applier(), "the event applies itself")
 }
 
@@ -159,33 +190,19 @@ fn applied_already(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
     if subject.facts.gtid_kind() != GtidKind::MariaDb || channel.positioning != Positioning::File {
         return None;
     }
-    let at = seen.gtid_at(subject)?;
-    let more = subject.facts.logged.without(at);
-    let of_source: Vec<String> = more
-        .lasts()
-        .into_iter()
-        .filter(|gtid| !super::quiet::is_own(gtid, subject.facts.identity.id))
-        .map(|gtid| gtid.to_string())
-        .collect();
-    if of_source.is_empty() {
+    let at = Domains::of(seen.gtid_at(subject)?);
+    let logged = Domains::of(&subject.facts.logged).only_of(&at);
+    if !logged.is_ahead_of(&at) {
         return None;
     }
-    let all: Vec<String> = subject
-        .facts
-        .logged
-        .lasts()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let position = all.join(",");
+    let position = Domains::of(&subject.facts.applied).with(&logged);
     Some(
         subject
             .finding(Failure::AppliedAlready)
             .seen(format!(
-                "its own binary log has {}, and the source says that the SQL thread is at {at}",
-                of_source.join(",")
+                "its own binary log has {logged}, and the source says that the SQL thread is at {at}"
             ))
-            .sql(subject.name, subject.order("STOP", ""), "nothing may run")
+            .sql(subject.name, "STOP ALL SLAVES", "nothing may run")
             .sql(
                 subject.name,
                 format!("SET GLOBAL gtid_slave_pos = '{position}'"),
@@ -193,7 +210,13 @@ fn applied_already(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
             )
             .step(
                 subject.name,
-                "switch to GTID: CHANGE MASTER TO MASTER_USE_GTID = slave_pos",
+                format!(
+                    "switch to GTID: CHANGE MASTER{} TO MASTER_USE_GTID = slave_pos",
+                    match subject.channel.name.as_str() {
+                        "" => String::new(),
+                        name => format!(" {}", quote(name)),
+                    }
+                ),
             )
             .sql(subject.name, subject.order("START", ""), "go on"),
     )
@@ -211,13 +234,22 @@ fn lock_wait(subject: &Subject<'_>) -> Finding {
     )
 }
 
-fn definition(subject: &Subject<'_>, _: &str) -> Finding {
-    subject
-        .finding(Failure::DefinitionDiffers)
-        .step(
-            subject.name,
-            "compare SHOW CREATE TABLE here and at the source, and change this one, after SET sql_log_bin=0",
-        )
+fn definition(subject: &Subject<'_>, number: u32) -> Finding {
+    let finding = subject.finding(Failure::DefinitionDiffers);
+    let how = match number {
+        1007 | 1050 | 1060 | 1061 | 1304 | 1359 => {
+            "it exists here already: find out whether this was applied before, or who made it; if it must go, rename it \
+             rather than drop it, after SET sql_log_bin=0"
+        }
+        1008 | 1049 | 1051 | 1146 => {
+            "it is missing here, with its rows: copy it from the source as of this position, or rebuild this replica"
+        }
+        _ => {
+            "compare SHOW CREATE TABLE here and at the source, and change this one, after SET sql_log_bin=0"
+        }
+    };
+    finding
+        .step(subject.name, how)
         .sql(subject.name, subject.start_applier(), "go on")
 }
 
@@ -245,11 +277,32 @@ fn damaged(subject: &Subject<'_>, number: u32, text: &str) -> Finding {
 fn relay_log(subject: &Subject<'_>, seen: &Seen<'_>) -> Finding {
     let finding = subject.finding(Failure::RelayLogDamaged);
     // What is fetched again must still be there.
-    let finding = match seen.answers(subject) {
-        true => finding,
-        false => finding
+    if !seen.answers(subject) {
+        return finding
             .seen("the source does not answer: nothing can be fetched again now")
-            .at_least(Class::Never),
+            .step(
+                subject.name,
+                "copy the relay logs, and wait for the source: what they have may be nowhere else",
+            )
+            .at_least(Class::Never);
+    }
+    let finding = match (seen.has_what_comes_next(subject), subject.channel.delay_s) {
+        (Some(true), 0) => finding,
+        (Some(true), _) => finding
+            .seen("it is behind on purpose")
+            .at_least(Class::Planned),
+        (Some(false), _) => {
+            return finding
+                .seen("the source does not have what comes next any more")
+                .step(
+                    subject.name,
+                    "copy the relay logs, and rebuild this replica from a sibling or a backup: evenkeel restore",
+                )
+                .at_least(Class::Never);
+        }
+        (None, _) => finding
+            .seen("whether the source still has what comes next is not known")
+            .at_least(Class::Planned),
     };
     let by_gtid = subject.channel.positioning == Positioning::Gtid;
     let (stop, start) = (subject.order("STOP", ""), subject.order("START", ""));

@@ -116,6 +116,15 @@ impl Failure {
         self.entry().name
     }
 
+    /// Returns whether it may be over in a moment by itself.
+    #[must_use]
+    pub fn is_momentary(self) -> bool {
+        matches!(
+            self,
+            Self::SourceUnreachable | Self::SourceFrozen | Self::ApplierBlocked | Self::NoAnswer
+        )
+    }
+
     /// Returns what is known about it.
     #[must_use]
     pub fn entry(self) -> Entry {
@@ -184,7 +193,8 @@ impl Failure {
                 name: "definition-differs",
                 class: Class::Never,
                 what: "a table or column is not as it is at the source",
-                avoid: "CREATE TABLE over a table that exists replaces it on MariaDB \
+                avoid: "An empty table in the place of a missing one lacks its rows for ever, with every status green. \
+                        CREATE TABLE over a table that exists replaces it on MariaDB \
                         (slave_ddl_exec_mode=IDEMPOTENT): its data are lost.",
             },
             Self::RowsDiffer => Entry {
@@ -282,8 +292,8 @@ impl Failure {
                 name: "fetched-logs-at-risk",
                 class: Class::Automatic,
                 what: "transactions were fetched and not applied, and their source is gone",
-                avoid: "On MariaDB with GTIDs, stopping and starting both threads deletes the relay logs: \
-                        start the SQL thread only.",
+                avoid: "On MariaDB with GTIDs, a start of either thread while both stand deletes the relay logs. \
+                        While the IO thread tries to connect, start the SQL thread only.",
             },
             Self::AppliedAlready => Entry {
                 name: "applied-already",
@@ -340,7 +350,7 @@ impl Failure {
             },
             Self::Stopped => Entry {
                 name: "stopped",
-                class: Class::Automatic,
+                class: Class::Planned,
                 what: "replication was stopped, without an error",
                 avoid: "Somebody may have stopped it on purpose: for a backup, or for maintenance.",
             },

@@ -3,7 +3,7 @@
 use super::finding::Subject;
 use super::greeting::{Greeting, greeting};
 use crate::survey::{Answered, Target};
-use crate::topology::{address, source_of};
+use crate::topology::{address, is_local, source_of};
 use evenkeel_binlog::GtidSet;
 use evenkeel_server::abilities::GtidKind;
 use evenkeel_server::connect::{Session, quote};
@@ -33,17 +33,24 @@ pub(super) struct Known {
 /// Asks them.
 pub(super) fn ask(targets: &[Target], servers: &[Answered]) -> Doubts {
     let mut doubts = Doubts::default();
+    let mut wanted: BTreeMap<String, (String, u16)> = BTreeMap::new();
     // A server that is silent may be the source of any that it does not say to be.
     let one_is_silent = servers.iter().any(|server| server.facts.is_err());
     for subject in Subject::all(servers) {
         let source = source_of(servers, subject.server, subject.channel);
         let is_silent = source.map_or(one_is_silent, |at| servers[at].facts.is_err());
-        let fetches = subject.channel.receiver == ThreadState::Running;
-        if !fetches || is_silent {
-            let place = address(subject.channel);
+        // Who was stopped on purpose says nothing about its source.
+        let tries = subject.channel.receiver == ThreadState::Connecting
+            || subject.channel.receiver_error.is_some();
+        let reached = servers[subject.server].address.as_ref();
+        // A loopback address of another host is none of ours.
+        let is_ours = reached.is_none_or(|(host, _)| is_local(host));
+        if (tries || is_silent) && (is_ours || !is_local(&subject.channel.host)) {
             let port = subject.channel.port.unwrap_or(3306);
-            let greet = || greeting(&subject.channel.host, port);
-            doubts.greetings.entry(place).or_insert_with(greet);
+            wanted.insert(
+                address(subject.channel),
+                (subject.channel.host.clone(), port),
+            );
         }
         let by_position = subject.channel.positioning == Positioning::File;
         let stands = subject.channel.applier != ThreadState::Running;
@@ -60,7 +67,23 @@ pub(super) fn ask(targets: &[Target], servers: &[Answered]) -> Doubts {
             doubts.gtids.insert(key, Known { at, gtids });
         }
     }
+    doubts.greetings = greet(wanted);
     doubts
+}
+
+/// Connects to all of them at once: one that does not answer takes seconds.
+fn greet(wanted: BTreeMap<String, (String, u16)>) -> BTreeMap<String, Greeting> {
+    std::thread::scope(|scope| {
+        let each = wanted
+            .into_iter()
+            .map(|(place, (host, port))| (place, scope.spawn(move || greeting(&host, port))));
+        let each: Vec<_> = each.collect();
+        let joined = each.into_iter().map(|(place, thread)| {
+            let failed = || Greeting::Refused("it could not be tried".to_owned());
+            (place, thread.join().unwrap_or_else(|_| failed()))
+        });
+        joined.collect()
+    })
 }
 
 /// Asks a source which GTIDs come before a place in its binary log; `None` where it does not say.
@@ -69,6 +92,9 @@ fn gtids_at(source: &Target, at: &Position) -> Option<GtidSet> {
     options.connect_timeout = options.connect_timeout.min(TIMEOUT);
     let mut session = Session::open(&options).ok()?;
     let file = quote(&at.file);
-    let sql = format!("SELECT BINLOG_GTID_POS({file}, {})", at.position);
+    let sql = format!(
+        "SET STATEMENT max_statement_time = 5 FOR SELECT BINLOG_GTID_POS({file}, {})",
+        at.position
+    );
     session.value(&sql).ok()??.parse().ok()
 }

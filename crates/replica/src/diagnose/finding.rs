@@ -2,7 +2,7 @@
 
 use super::catalogue::{Class, Failure};
 use crate::survey::{Answered, Facts};
-use evenkeel_server::connect::quote_name;
+use evenkeel_server::connect::{quote, quote_name};
 use evenkeel_server::replication::{Channel, of_channel};
 
 /// Something that is wrong with a server.
@@ -128,19 +128,15 @@ impl<'a> Subject<'a> {
             true => ("CHANGE REPLICATION SOURCE TO", "SOURCE"),
             false => ("CHANGE MASTER TO", "MASTER"),
         };
-        let (file, position) = (at.file.replace('\'', "''"), at.position);
-        let place = format!("{word}_LOG_FILE='{file}', {word}_LOG_POS={position}");
-        let name = self.channel.name.replace('\'', "''");
-        Some(
-            match (
-                name.is_empty(),
-                self.facts.abilities.show_all_replicas_status,
-            ) {
-                (true, _) => format!("{verb} {place}"),
-                (false, true) => verb.replacen("TO", &format!("'{name}' TO {place}"), 1),
-                (false, false) => format!("{verb} {place} FOR CHANNEL '{name}'"),
-            },
-        )
+        let (file, position) = (quote(&at.file), at.position);
+        let place = format!("{word}_LOG_FILE={file}, {word}_LOG_POS={position}");
+        let name = quote(&self.channel.name);
+        let is_mariadb = self.facts.abilities.show_all_replicas_status;
+        Some(match (self.channel.name.is_empty(), is_mariadb) {
+            (true, _) => format!("{verb} {place}"),
+            (false, true) => format!("CHANGE MASTER {name} TO {place}"),
+            (false, false) => format!("{verb} {place} FOR CHANNEL {name}"),
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! What is wrong with replicas, by name, with the evidence, what repairs it, and what must not be tried.
 //!
-//! Every server is asked twice. A failure counts if both answers show it: what is seen once is a moment.
+//! Every server is asked twice. What may be over in a moment counts if both answers show it.
 
 mod applier;
 mod catalogue;
+mod domains;
 mod doubts;
 mod finding;
 mod greeting;
@@ -60,6 +61,14 @@ pub fn diagnose(targets: &[Target], request: &Request, cancel: &Cancel) -> Resul
     let doubts = doubts::ask(targets, &second);
     let (before, _) = found(&Seen::new(&first, &second, &doubts));
     let (now, mut unchecked) = found(&Seen::new(&second, &second, &doubts));
+    for (before, after) in first.iter().zip(&second) {
+        if before.facts.is_ok() != after.facts.is_ok() {
+            unchecked.push(format!(
+                "{}: it answered only once of two times",
+                after.name
+            ));
+        }
+    }
     let was = |finding: &Finding| {
         before.iter().any(|other| {
             (other.server, &other.channel, other.failure)
@@ -69,10 +78,19 @@ pub fn diagnose(targets: &[Target], request: &Request, cancel: &Cancel) -> Resul
     // Transactions of its own must be looked for in answers that are older than the source's.
     let own = |finding: &&Finding| finding.failure == Failure::OwnTransactions;
     let mut findings: Vec<Finding> = before.iter().filter(own).cloned().collect();
-    findings.extend(
-        now.into_iter()
-            .filter(|one| one.failure != Failure::OwnTransactions && was(one)),
-    );
+    for finding in now {
+        if finding.failure == Failure::OwnTransactions {
+            continue;
+        }
+        match finding.failure.is_momentary() && !was(&finding) {
+            true => unchecked.push(format!(
+                "{}: {} was seen only once of two times",
+                second[finding.server].name,
+                finding.failure.name()
+            )),
+            false => findings.push(finding),
+        }
+    }
     for table in &request.check_tables {
         let checked = tables::check(targets, &second, table, cancel)?;
         findings.extend(checked.findings);
@@ -127,6 +145,7 @@ fn found(seen: &Seen<'_>) -> (Vec<Finding>, Vec<String>) {
         if !has_error {
             findings.extend(quiet::find(&subject, seen));
         }
+        findings.extend(quiet::of_data(&subject, seen));
         unchecked.extend(seen.not_seen(&subject));
     }
     (findings, unchecked)

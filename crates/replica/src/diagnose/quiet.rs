@@ -2,6 +2,7 @@
 
 use super::Seen;
 use super::catalogue::Failure;
+use super::domains::Domains;
 use super::finding::{Finding, Subject};
 use crate::lag::intervals;
 use crate::survey::{Busy, Facts};
@@ -30,12 +31,16 @@ pub(super) fn find(subject: &Subject<'_>, seen: &Seen<'_>) -> Vec<Finding> {
     if has_gaps(subject) {
         found.push(gaps(subject));
     } else {
-        found.extend(stopped(subject));
+        found.extend(stopped(subject, seen));
     }
     found.extend(blocked(subject));
-    found.extend(own_transactions(subject, seen));
-    found.extend(position_ahead(subject, seen));
     found
+}
+
+/// Names what is wrong with its data and positions, whatever its threads say.
+pub(super) fn of_data(subject: &Subject<'_>, seen: &Seen<'_>) -> Vec<Finding> {
+    let own = own_transactions(subject, seen).into_iter();
+    own.chain(position_ahead(subject, seen)).collect()
 }
 
 /// Names what is wrong with a server, whatever it replicates.
@@ -95,7 +100,7 @@ pub(super) fn gaps(subject: &Subject<'_>) -> Finding {
         .sql(subject.name, subject.start_applier(), "go on")
 }
 
-fn stopped(subject: &Subject<'_>) -> Option<Finding> {
+fn stopped(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
     let channel = subject.channel;
     let receiver = channel.receiver == ThreadState::Stopped && channel.receiver_error.is_none();
     let applier = channel.applier == ThreadState::Stopped && channel.applier_error.is_none();
@@ -114,11 +119,27 @@ fn stopped(subject: &Subject<'_>) -> Option<Finding> {
         true => finding.seen("it was started with UNTIL: it stopped by itself there"),
         false => finding,
     };
+    if receiver && applier && loses_relay_logs(subject) && !seen.answers(subject) {
+        return Some(
+            finding
+                .seen("the source does not answer, and a start of either thread would delete the relay logs")
+                .step(
+                    subject.name,
+                    "start nothing before the source answers; copy the relay logs if it may never do so",
+                ),
+        );
+    }
     Some(finding.sql(
         subject.name,
         subject.order("START", what),
         "unless it was stopped on purpose",
     ))
+}
+
+/// MariaDB with GTIDs fetches everything again when it starts, and deletes what it had.
+fn loses_relay_logs(subject: &Subject<'_>) -> bool {
+    subject.facts.gtid_kind() == GtidKind::MariaDb
+        && subject.channel.positioning == Positioning::Gtid
 }
 
 fn relay_log_gone(subject: &Subject<'_>, why: &str) -> Finding {
@@ -127,24 +148,55 @@ fn relay_log_gone(subject: &Subject<'_>, why: &str) -> Finding {
         .seen(format!("the relay log is not there: {why}"));
     let is_mariadb = subject.facts.gtid_kind() == GtidKind::MariaDb;
     let has_gtid = !subject.facts.applied.is_empty();
-    let finding = match (is_mariadb, has_gtid, subject.fetch_again()) {
+    let by_gtid = subject.channel.positioning == Positioning::Gtid;
+    let source = crate::topology::address(subject.channel);
+    let place = subject.channel.executed.as_ref();
+    let place = place.map(|at| format!("{}:{}", at.file, at.position));
+    let finding = match (is_mariadb, by_gtid && has_gtid, place) {
         (true, true, _) => finding
             .seen(format!("gtid_slave_pos survives: {}", subject.facts.applied))
-            .sql(subject.name, subject.order("RESET", "ALL"), "forgets the source and the relay logs")
+            .sql(
+                subject.name,
+                subject.order("RESET", "ALL"),
+                "forgets the source and the relay logs",
+            )
             .step(
                 subject.name,
-                format!(
-                    "CHANGE MASTER TO with the source {}, its account and MASTER_USE_GTID = slave_pos",
-                    crate::topology::address(subject.channel)
-                ),
+                format!("CHANGE MASTER TO with the source {source}, its account and MASTER_USE_GTID = slave_pos"),
             ),
-        (false, true, _) if subject.channel.positioning == Positioning::Gtid => finding.sql(
+        (true, false, Some(place)) => finding
+            .seen(format!("the SQL thread is at {place} of the source"))
+            .sql(
+                subject.name,
+                subject.order("RESET", "ALL"),
+                "forgets the source and the relay logs: note the place first",
+            )
+            .step(
+                subject.name,
+                format!("CHANGE MASTER TO with the source {source}, its account, {place} and MASTER_USE_GTID = no"),
+            ),
+        (false, true, _) => finding.sql(
             subject.name,
             subject.order("RESET", ""),
             "deletes the relay logs; GTIDs say what is missing",
         ),
-        (_, _, Some(sql)) => finding.sql(subject.name, sql, "fetch again from where the SQL thread is"),
-        _ => finding.step(subject.name, "rebuild this replica: its position is not known"),
+        (false, false, Some(place)) => {
+            let finding = finding
+                .seen(format!("the SQL thread is at {place} of the source"))
+                .sql(
+                    subject.name,
+                    subject.order("RESET", ""),
+                    "deletes the relay logs: note the place first",
+                );
+            match subject.fetch_again() {
+                Some(sql) => finding.sql(subject.name, sql, "fetch again from where the SQL thread is"),
+                None => finding,
+            }
+        }
+        (_, _, None) => finding.step(
+            subject.name,
+            "rebuild this replica: its position is not known",
+        ),
     };
     finding.sql(subject.name, subject.order("START", ""), "go on")
 }
@@ -155,7 +207,10 @@ fn blocked(subject: &Subject<'_>) -> Option<Finding> {
         return None;
     }
     let waits = |does: &str| LOCKS.contains(&does.to_ascii_lowercase().as_str());
-    let is_applier = |thread: &&Busy| thread.user == "system user" && waits(&thread.does);
+    // With several channels, nobody says whose worker it is.
+    let is_only = subject.facts.channels.len() == 1;
+    let is_applier =
+        |thread: &&Busy| is_only && thread.user == "system user" && waits(&thread.does);
     let worker = subject.facts.busy.iter().find(is_applier);
     let does = match worker {
         Some(thread) => &thread.does,
@@ -168,15 +223,20 @@ fn blocked(subject: &Subject<'_>) -> Option<Finding> {
     for suspect in suspects(subject.facts) {
         finding = finding.seen(suspect);
     }
-    let oldest = oldest(subject.facts).next();
     let finding = finding.step(subject.name, "wait until that session ends");
-    Some(match oldest {
-        Some(thread) => finding.sql(
+    let mut suspects = oldest(subject.facts);
+    // Who holds a global lock sleeps, and is not among them.
+    let is_of_a_table = does.to_ascii_lowercase().contains("metadata lock");
+    Some(match (is_of_a_table, suspects.next(), suspects.next()) {
+        (true, Some(thread), None) => finding.sql(
             subject.name,
             format!("KILL {}", thread.id),
-            "or end it: it may be another one that holds the lock",
+            "or end it: no other session is at anything",
         ),
-        None => finding,
+        _ => finding.step(
+            subject.name,
+            "or find out which session holds the lock, and end that",
+        ),
     })
 }
 
@@ -234,7 +294,8 @@ fn own_transactions(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
         if source.gtid_kind() != subject.facts.gtid_kind() {
             return None;
         }
-        more = more.without(&source.logged);
+        // A server that was set up from a copy may know of older ones only as applied.
+        more = more.without(&source.logged).without(&source.applied);
     }
     let own: Vec<String> = match subject.facts.gtid_kind() {
         GtidKind::None => Vec::new(),
@@ -290,8 +351,11 @@ pub(super) fn own(subject: &Subject<'_>, evidence: &str) -> Finding {
 /// MariaDB, by file and position: `gtid_slave_pos` says more than was applied.
 fn position_ahead(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
     let applied = seen.gtid_at(subject)?;
-    let is_ahead = !subject.facts.applied.without(applied).is_empty();
-    if !is_ahead || subject.channel.applier == ThreadState::Running {
+    if subject.channel.applier == ThreadState::Running {
+        return None;
+    }
+    let position = Domains::of(&subject.facts.applied);
+    if !position.is_ahead_of(&Domains::of(applied)) {
         return None;
     }
     let at = subject.channel.executed.as_ref()?;
@@ -308,8 +372,11 @@ fn position_ahead(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
             )
             .sql(
                 subject.name,
-                format!("SET GLOBAL gtid_slave_pos = '{applied}'"),
-                "before a switch to GTID, with both threads stopped",
+                format!(
+                    "SET GLOBAL gtid_slave_pos = '{}'",
+                    position.with(&Domains::of(applied))
+                ),
+                "before a switch to GTID, after STOP ALL SLAVES",
             ),
     )
 }

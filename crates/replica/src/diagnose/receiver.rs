@@ -63,6 +63,7 @@ fn log(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding {
         "could not find next log",
         "has more gtids than",
         "impossible position",
+        "> file size",
         "no such file",
         "truncated",
     ];
@@ -77,6 +78,22 @@ fn log(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding {
                 subject.name,
                 "then rebuild this replica from the server that has it",
             );
+    }
+    let purged = [
+        "first log file",
+        "purged",
+        "could not find gtid state",
+        "too old",
+        "missing transactions",
+    ];
+    if !purged.iter().any(|part| text.contains(part)) {
+        return subject
+            .finding(Failure::OtherError)
+            .step(
+                subject.name,
+                "find the cause in the error's text, and remove it",
+            )
+            .sql(subject.name, subject.order("START", "IO_THREAD"), "go on");
     }
     let finding = subject.finding(Failure::LogPurged);
     let finding = donors(subject, finding, seen);
@@ -102,7 +119,12 @@ fn donors(subject: &Subject<'_>, mut finding: Finding, seen: &Seen<'_>) -> Findi
         let name = &other.name;
         match facts.gtid_kind() {
             GtidKind::MySql if !facts.logged.is_empty() => {
-                let is_ahead = !facts.logged.without(&subject.facts.applied).is_empty();
+                let source = seen
+                    .source(subject)
+                    .and_then(|at| seen.servers[at].facts.as_ref().ok());
+                let Some(source) = source else { continue };
+                let missing = source.purged.without(&subject.facts.applied);
+                let is_ahead = missing.is_subset(&facts.logged);
                 let gone = facts.purged.without(&subject.facts.applied);
                 finding = match (is_ahead, gone.is_empty()) {
                     (true, true) => finding

@@ -4,7 +4,7 @@ use super::doubts::Doubts;
 use super::finding::Subject;
 use super::greeting::Greeting;
 use crate::survey::{Answered, Facts};
-use crate::topology::{address, source_of};
+use crate::topology::{address, is_local, source_of};
 use evenkeel_binlog::GtidSet;
 use evenkeel_server::abilities::GtidKind;
 use evenkeel_server::replication::{Channel, Positioning, ThreadState};
@@ -38,7 +38,12 @@ impl<'a> Seen<'a> {
         let facts = self.servers[server].facts.as_ref().ok()?;
         let of = |channel: &Channel| {
             let at = source_of(self.later, server, channel)?;
-            self.later[at].facts.as_ref().ok()
+            let source = self.later[at].facts.as_ref().ok()?;
+            // In a ring, what is written here gets there in a moment.
+            let is_ring = |channel: &Channel| source_of(self.later, at, channel) == Some(server);
+            let is_ring = source.channels.iter().any(is_ring);
+            (source.knows_gtids && !is_ring && source.gtid_kind() == facts.gtid_kind())
+                .then_some(source)
         };
         facts.channels.iter().map(of).collect()
     }
@@ -53,7 +58,11 @@ impl<'a> Seen<'a> {
         facts.is_ok_and(|facts| {
             facts.channels.iter().any(|channel| {
                 let known = source_of(self.servers, other, channel);
-                known.is_some() && known == own || address(channel) == address(subject.channel)
+                let is_same = address(channel) == address(subject.channel);
+                // A loopback address is another server on each host.
+                let is_local = is_local(&channel.host);
+                let hosts = (&facts.identity.hostname, &subject.facts.identity.hostname);
+                known.is_some() && known == own || is_same && (!is_local || hosts.0 == hosts.1)
             })
         })
     }
@@ -79,6 +88,20 @@ impl<'a> Seen<'a> {
         }
     }
 
+    /// Returns whether the source still has what the SQL thread needs next; `None` where that is not known.
+    pub(super) fn has_what_comes_next(&self, subject: &Subject<'_>) -> Option<bool> {
+        let source = self.later[self.source(subject)?].facts.as_ref().ok()?;
+        if subject.channel.positioning == Positioning::Gtid
+            && subject.facts.gtid_kind() == GtidKind::MySql
+            && !source.logged.is_empty()
+        {
+            return Some(source.purged.is_subset(&subject.facts.applied));
+        }
+        let at = subject.channel.executed.as_ref()?;
+        (!source.log_files.is_empty())
+            .then(|| source.log_files.iter().any(|file| file.name == at.file))
+    }
+
     /// Returns what the source says about where the applier is by file and position.
     pub(super) fn gtid_at(&self, subject: &Subject<'_>) -> Option<&GtidSet> {
         let at = subject.channel.executed.as_ref()?;
@@ -89,22 +112,40 @@ impl<'a> Seen<'a> {
         (known.at == *at).then_some(&known.gtids)
     }
 
-    /// Says what about a channel could not be checked, because its source was not asked.
-    pub(super) fn not_seen(&self, subject: &Subject<'_>) -> Option<String> {
-        if self.source(subject).is_some() {
-            return None;
+    /// Says what about a channel could not be checked.
+    pub(super) fn not_seen(&self, subject: &Subject<'_>) -> Vec<String> {
+        let (name, channel) = (subject.name, subject.channel);
+        let place = address(channel);
+        let mut not = Vec::new();
+        for (what, state) in [("IO", channel.receiver), ("SQL", channel.applier)] {
+            if state == ThreadState::Unknown {
+                not.push(format!(
+                    "{name}: the server does not say what its {what} thread does"
+                ));
+            }
         }
         let by_position = subject.facts.gtid_kind() == GtidKind::MariaDb
-            && subject.channel.positioning == Positioning::File;
-        let position = if by_position {
-            ", gtid-position-ahead"
-        } else {
-            ""
-        };
-        Some(format!(
-            "{}: its source {} was not asked; not checked: own-transactions{position}",
-            subject.name,
-            address(subject.channel)
-        ))
+            && channel.positioning == Positioning::File;
+        let stands = channel.applier != ThreadState::Running;
+        if by_position && stands && self.gtid_at(subject).is_none() {
+            not.push(format!(
+                "{name}: its source {place} did not say which GTIDs are applied; not checked: gtid-position-ahead, \
+                 applied-already"
+            ));
+        }
+        if self.sources_later(subject.server).is_none()
+            && subject.facts.gtid_kind() != GtidKind::None
+        {
+            let why = match self.source(subject) {
+                None => "was not asked",
+                Some(_) => {
+                    "did not say its GTIDs, has GTIDs of another kind, or replicates from it"
+                }
+            };
+            not.push(format!(
+                "{name}: its source {place} {why}; not checked: own-transactions"
+            ));
+        }
+        not
     }
 }

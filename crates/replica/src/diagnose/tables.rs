@@ -42,30 +42,55 @@ pub(super) fn check(
                 continue;
             }
         };
-        let text = |row: &evenkeel_server::connect::Row| {
-            row.get("Msg_text").unwrap_or_default().to_owned()
-        };
-        let wrong: Vec<String> = rows
-            .iter()
-            .filter(|row| {
-                row.get("Msg_type")
-                    .is_none_or(|kind| !kind.eq_ignore_ascii_case("note"))
-            })
-            .map(text)
-            .filter(|text| text != "OK")
-            .collect();
+        let name = &server.name;
+        let mut wrong = Vec::new();
+        for row in &rows {
+            let text = row.get("Msg_text").unwrap_or_default();
+            match verdict(text) {
+                Verdict::Sound => {}
+                Verdict::Damaged => wrong.push(text.to_owned()),
+                Verdict::Unknown => checked
+                    .unchecked
+                    .push(format!("{name}: CHECK TABLE {table}: {text}")),
+            }
+        }
         if !wrong.is_empty() {
-            checked
-                .findings
-                .push(damaged(at, &server.name, table, &wrong));
+            checked.findings.push(damaged(at, name, table, &wrong));
         }
     }
     Ok(checked)
 }
 
+enum Verdict {
+    Sound,
+    Damaged,
+    /// It was not checked: there is no such table, its engine cannot be, …
+    Unknown,
+}
+
+fn verdict(text: &str) -> Verdict {
+    let lower = text.to_ascii_lowercase();
+    let says = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+    if matches!(text, "OK" | "Table is already up to date") {
+        Verdict::Sound
+    } else if says(&[
+        "corrupt",
+        "should be",
+        "crashed",
+        "btree level",
+        "is marked",
+    ]) {
+        Verdict::Damaged
+    } else {
+        Verdict::Unknown
+    }
+}
+
 fn damaged(at: usize, name: &str, table: &str, wrong: &[String]) -> Finding {
     let indexes: Vec<&str> = wrong.iter().filter_map(|text| index_in(text)).collect();
-    let is_secondary = !indexes.is_empty() && !indexes.contains(&"PRIMARY");
+    // Without a primary key, rows are in a hidden one.
+    let holds_rows = |index: &&str| matches!(*index, "PRIMARY" | "GEN_CLUST_INDEX");
+    let is_secondary = !indexes.is_empty() && !indexes.iter().any(holds_rows);
     let failure = match is_secondary {
         true => Failure::IndexDamaged,
         false => Failure::TableDamaged,
@@ -105,13 +130,24 @@ fn damaged(at: usize, name: &str, table: &str, wrong: &[String]) -> Finding {
     finding.sql(name, format!("CHECK TABLE {table}"), "must say OK")
 }
 
-/// Returns the index that a message names: `Index k is marked as corrupted`, `… index "k" …`.
+/// Returns the index that a message names: `Index k is marked as corrupted`, `InnoDB: Index 'k' contains …`.
 fn index_in(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
     let at = lower.find("index ")? + "index ".len();
-    let name = text[at..].split_whitespace().next()?;
-    let name = name.trim_matches(|letter| matches!(letter, '"' | '\'' | '`' | '.' | ',' | ':'));
-    (!name.is_empty() && name != "for").then_some(name)
+    let rest = &text[at..];
+    if let Some(quote) = rest
+        .chars()
+        .next()
+        .filter(|letter| "'\"`".contains(*letter))
+    {
+        return rest[1..]
+            .split(quote)
+            .next()
+            .filter(|name| !name.is_empty());
+    }
+    let ends = [" is marked", " contains ", " is corrupt"];
+    let name = ends.iter().find_map(|end| rest.split_once(end))?.0;
+    (!name.is_empty() && !name.starts_with("for table")).then_some(name)
 }
 
 #[cfg(test)]
@@ -125,7 +161,14 @@ mod tests {
             index_in("InnoDB: Index 'PRIMARY' contains 3 entries, should be 4."),
             Some("PRIMARY")
         );
-        assert_eq!(index_in("The index \"by name\" is damaged"), Some("by"));
+        assert_eq!(
+            index_in("Index by name is marked as corrupted"),
+            Some("by name")
+        );
+        assert_eq!(
+            index_in("The index \"by name\" is damaged"),
+            Some("by name")
+        );
         assert_eq!(index_in("Corrupt"), None);
         assert_eq!(
             index_in("Index for table 'b' is corrupt; try to repair it"),

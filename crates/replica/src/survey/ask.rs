@@ -17,7 +17,10 @@ const MOST: RowLimit = RowLimit {
     bytes: 32 << 20,
 };
 /// What threads say that wait for a disk to have space again, on MariaDB and MySQL.
-const OUT_OF_SPACE: &str = "waiting for someone to free space";
+const OUT_OF_SPACE: [&str; 2] = [
+    "waiting for someone to free space",
+    "waiting for disk space",
+];
 const THREADS: &str = "SELECT p.ID, p.USER, p.COMMAND, p.TIME, p.STATE, LEFT(p.INFO, 200), \
     TIMESTAMPDIFF(SECOND, t.trx_started, NOW()) FROM information_schema.PROCESSLIST p \
     LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID \
@@ -159,6 +162,7 @@ impl<'a> Asking<'a> {
             applied: GtidSet::default(),
             logged: GtidSet::default(),
             purged: GtidSet::default(),
+            knows_gtids: false,
             log_end: None,
             log_files: Vec::new(),
             worker_errors: Vec::new(),
@@ -180,7 +184,9 @@ impl<'a> Asking<'a> {
             }
             other => other?,
         };
+        let refused = self.refused.len();
         (facts.applied, facts.logged, facts.purged) = self.gtids()?;
+        facts.knows_gtids = self.abilities.gtid != GtidKind::None && self.refused.len() == refused;
         if !self.abilities.show_all_replicas_status && !facts.channels.is_empty() {
             facts.worker_errors = self.worker_errors()?;
         }
@@ -337,6 +343,7 @@ impl Busy {
     /// Whether it waits until a disk has space again.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
-        self.does.to_ascii_lowercase().contains(OUT_OF_SPACE)
+        let does = self.does.to_ascii_lowercase();
+        OUT_OF_SPACE.iter().any(|says| does.contains(says))
     }
 }

@@ -75,6 +75,8 @@ pub struct Facts {
     pub applied: GtidSet,
     /// What its own binary log has had. MariaDB: `gtid_binlog_state`. MySQL: `gtid_executed`.
     pub logged: GtidSet,
+    /// The three sets of GTIDs are what the server says, and not merely empty.
+    pub knows_gtids: bool,
     /// MySQL: of that, what the binary log does not have any more.
     pub purged: GtidSet,
     /// Where its own binary log ends; absent when it is off.

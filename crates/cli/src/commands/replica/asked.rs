@@ -5,11 +5,11 @@ use crate::commands::watching::none_answered;
 use crate::settings;
 use crate::show::Ui;
 use evenkeel_op::{Error, Result, open_files};
-use evenkeel_replica::survey::{Answered, Questions, Target};
+use evenkeel_replica::survey::{Answered, Target};
 use evenkeel_server::connect::quote_name;
 
-/// Finds out which servers are meant, and what they are asked.
-pub(super) fn meant(typed: &AskedServers, ui: &Ui) -> Result<(Vec<Target>, Questions)> {
+/// Finds out which servers are meant.
+pub(super) fn meant(typed: &AskedServers, ui: &Ui) -> Result<Vec<Target>> {
     if typed.timeout.is_zero() {
         return Err(Error::usage("--timeout is 0").hint("give it at least some seconds"));
     }
@@ -22,9 +22,7 @@ pub(super) fn meant(typed: &AskedServers, ui: &Ui) -> Result<(Vec<Target>, Quest
         let name = server.name;
         Target { name, options }
     });
-    let targets = targets.collect();
-    let heartbeat = typed.heartbeat.as_deref().map(table).transpose()?;
-    Ok((targets, Questions { heartbeat }))
+    Ok(targets.collect())
 }
 
 /// Reads DATABASE.TABLE, and returns it quoted.

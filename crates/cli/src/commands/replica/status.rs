@@ -5,11 +5,13 @@ use crate::args::ReplicaStatus;
 use crate::show::Ui;
 use crate::show::answers::ReplicaStatusAnswer;
 use evenkeel_op::{Result, exit};
-use evenkeel_replica::survey::survey;
+use evenkeel_replica::survey::{Questions, survey};
 
 /// Runs the command.
 pub(super) fn run(args: &ReplicaStatus, ui: &Ui) -> Result<u8> {
-    let (targets, questions) = asked::meant(&args.asked, ui)?;
+    let targets = asked::meant(&args.asked, ui)?;
+    let heartbeat = args.heartbeat.as_deref().map(asked::table).transpose()?;
+    let questions = Questions { heartbeat };
     let servers = survey(&targets, &questions, args.asked.timeout, ui.cancel())?;
     asked::say_silent(&servers, ui)?;
     let answer = ReplicaStatusAnswer::new(&servers);

@@ -1,6 +1,7 @@
 //! Answer of `replica diagnose`.
 
 use crate::show::answers::Answer;
+use crate::show::obeyed::is_obeyed;
 use evenkeel_op::units;
 use evenkeel_replica::diagnose::{Diagnosis, Finding};
 use serde::Serialize;
@@ -94,25 +95,27 @@ impl Answer for ReplicaDiagnoseAnswer {
 }
 
 impl ShownFinding {
+    /// What servers say is shown as what it is: text, on one line.
     fn text(&self) -> String {
+        let plain = |text: &str| text.replace(is_obeyed, " ");
         let channel = self.channel.as_deref().filter(|name| !name.is_empty());
-        let channel = channel.map_or_else(String::new, |name| format!(", channel '{name}'"));
-        let mut text = format!(
-            "{}{channel}: {} ({})\n",
-            self.server, self.failure, self.class
-        );
+        let channel =
+            channel.map_or_else(String::new, |name| format!(", channel '{}'", plain(name)));
+        let server = plain(&self.server);
+        let mut text = format!("{server}{channel}: {} ({})\n", self.failure, self.class);
         text.push_str(&format!("  {}\n", self.what));
         for evidence in &self.evidence {
-            text.push_str(&format!("  seen:   {evidence}\n"));
+            text.push_str(&format!("  seen:   {}\n", plain(evidence)));
         }
         for (at, step) in self.repair.iter().enumerate() {
             let number = at + 1;
-            let what = match (&step.sql, step.says.is_empty()) {
-                (Some(sql), true) => format!("{sql};"),
-                (Some(sql), false) => format!("{sql};   -- {}", step.says),
-                (None, _) => step.says.clone(),
+            let (on, says) = (plain(&step.on), plain(&step.says));
+            let what = match (&step.sql, says.is_empty()) {
+                (Some(sql), true) => format!("{};", plain(sql)),
+                (Some(sql), false) => format!("{};   -- {says}", plain(sql)),
+                (None, _) => says,
             };
-            text.push_str(&format!("  repair {number}: on {}: {what}\n", step.on));
+            text.push_str(&format!("  repair {number}: on {on}: {what}\n"));
         }
         if !self.avoid.is_empty() {
             text.push_str(&format!("  avoid:  {}\n", self.avoid));

@@ -1,6 +1,7 @@
 //! Answer of `replica status`.
 
 use crate::show::answers::{Answer, Failure};
+use crate::show::obeyed::is_obeyed;
 use crate::show::{Align, TextTable};
 use evenkeel_op::units;
 use evenkeel_replica::lag::Lag;
@@ -175,7 +176,8 @@ impl Answer for ReplicaStatusAnswer {
         for branch in &self.tree {
             self.rows(branch, "", "", &mut table);
         }
-        table.text()
+        let plain = |letter| letter != '\n' && is_obeyed(letter);
+        table.text().replace(plain, " ")
     }
 }
 
@@ -202,6 +204,7 @@ impl ShownChannel {
         let error = |what: &str, error: &Option<ShownError>| {
             let error = error.as_ref()?;
             let text: String = error.message.chars().take(60).collect();
+            let text = text.replace('\n', " ");
             Some(format!("{what} error {}: {text}", error.number))
         };
         let channel = (!self.name.is_empty()).then(|| format!("channel '{}'", self.name));
