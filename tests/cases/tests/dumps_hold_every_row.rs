@@ -415,6 +415,8 @@ fn newer_rows_hide_no_others() {
             "INSERT INTO d.ledger SELECT c.n, 1000 * m.n + 100 * h.n + 10 * t.n + u.n, '' \
              FROM d.numbers c, d.numbers m, d.numbers h, d.numbers t, d.numbers u WHERE c.n < 4 AND m.n < 6",
             "ANALYZE TABLE d.ledger",
+            // For people who forget LIMIT: no limit of ours.
+            "SET GLOBAL sql_select_limit = 5",
         ] {
             source.run(sql).unwrap();
         }

@@ -1,7 +1,7 @@
 //! Does `replica diagnose` name what is wrong with real replicas, and does what it says repair them?
 
 use evenkeel_cases::trio::Trio;
-use evenkeel_server::replication::ThreadState;
+use evenkeel_server::replication::{Positioning, ThreadState};
 use evenkeel_testkit::servers::{
     TestServer, mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9,
 };
@@ -137,7 +137,7 @@ fn tables(trio: &Trio) {
 fn sources(trio: &Trio) {
     trio.order(1, "STOP", "");
     let found = trio.finds(1, "stopped");
-    assert_eq!(found["class"], "automatic");
+    assert_eq!(found["class"], "planned");
     trio.repair(1, &found);
     trio.catch_up();
 
@@ -346,16 +346,27 @@ fn gone(trio: &mut Trio) {
     }
     trio.restart(1, &["--skip-slave-start"]);
     trio.sql(0, "INSERT INTO shop.a VALUES (610, 610, 'gone')");
+    let place = trio.channel(1);
     let found = trio.finds(1, "relay-log-gone");
     assert_eq!(found["class"], "planned");
+    let position = match (place.positioning, place.executed) {
+        (Positioning::File, Some(at)) => format!(
+            "MASTER_USE_GTID=no, MASTER_LOG_FILE='{}', MASTER_LOG_POS={}",
+            at.file, at.position
+        ),
+        _ => "MASTER_USE_GTID=slave_pos".to_owned(),
+    };
     for step in found["repair"].as_array().unwrap() {
         match step["sql"].as_str() {
             Some(sql) => trio.sql(1, sql),
-            None => trio.change(1, &format!(
-                "MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='repl', MASTER_PASSWORD='s3cret', \
-                 MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos",
-                trio.port(0)
-            )),
+            None => trio.change(
+                1,
+                &format!(
+                    "MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='repl', MASTER_PASSWORD='s3cret', \
+                     MASTER_CONNECT_RETRY=1, {position}",
+                    trio.port(0)
+                ),
+            ),
         }
     }
     trio.catch_up();
@@ -512,7 +523,6 @@ fn of_mariadb_by_position() {
     ahead(&trio);
     already(&trio);
     indexes(&mut trio);
-    // From now on by GTID.
     gone(&mut trio);
     purged(&trio);
 }
@@ -613,9 +623,10 @@ fn of_mysql_8_0() {
 
 #[test]
 fn of_mysql_5_7_by_position() {
-    let trio = trio(mysql_5_7_22(), By::Position, &[]);
+    let mut trio = trio(mysql_5_7_22(), By::Position, &[]);
     rows(&trio);
     relay_logs(&trio);
+    gone(&mut trio);
     purged(&trio);
 }
 

@@ -171,7 +171,7 @@ pub struct ReplicaChecksum {
     /// Wait at most this time for the SQL thread to stop, for the source's lock, and for the SQL thread to get to the
     /// source's place.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span, help_heading = "Load")]
-    pub deadline: Duration,
+    pub lock_deadline: Duration,
     /// The servers are in this list, with their own connection options: the file of `evenkeel fleet`.
     #[arg(long, value_name = "FLEET.toml", help_heading = "Connection")]
     pub fleet: Option<PathBuf>,

@@ -17,7 +17,7 @@ const FIRST_STATEMENTS: [&str; 3] = [
     "SET NAMES utf8mb4",
     "SET SESSION character_set_results = NULL, time_zone = '+00:00', sql_mode = '', \
      /*M!100108 max_statement_time = 0, */ /*!50708 max_execution_time = 0, */ \
-     wait_timeout = 31536000, net_write_timeout = 3600",
+     wait_timeout = 31536000, net_write_timeout = 3600, sql_select_limit = 18446744073709551615",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 ];
 const SEE: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";

@@ -12,7 +12,8 @@ use evenkeel_wire::Connection;
 /// Bytes of rows are the columns' own, and times in UTC, as when they are dumped.
 const AS_DUMPED: [&str; 2] = [
     "SET NAMES utf8mb4",
-    "SET SESSION character_set_results = NULL, time_zone = '+00:00', sql_mode = ''",
+    "SET SESSION character_set_results = NULL, time_zone = '+00:00', sql_mode = '', \
+     sql_select_limit = 18446744073709551615",
 ];
 
 /// Rows, and the sum of the hashes of their lines.

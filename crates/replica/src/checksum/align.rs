@@ -23,7 +23,7 @@ const FIRST_STATEMENTS: [&str; 3] = [
     "SET NAMES utf8mb4",
     "SET SESSION time_zone = '+00:00', sql_mode = '', \
      /*M!100108 max_statement_time = 0, */ /*!50708 max_execution_time = 0, */ \
-     wait_timeout = 31536000, net_write_timeout = 3600",
+     wait_timeout = 31536000, net_write_timeout = 3600, sql_select_limit = 18446744073709551615",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 ];
 const SEE: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
@@ -34,6 +34,8 @@ const BACK: &str = "ROLLBACK TO SAVEPOINT evenkeel";
 const TRIES: usize = 3;
 /// How long the SQL thread stands at most before the watchdog starts it, besides the waits that have a deadline.
 const HOLD: Duration = Duration::from_secs(60);
+/// How long the source's lock may last.
+const LOCKED: Duration = Duration::from_secs(10);
 /// Events that are no transactions are short, and few.
 const FEW_BYTES: u64 = 1 << 20;
 
@@ -147,10 +149,8 @@ fn in_our_words(error: Error) -> Error {
         if hint.contains("--stop-applier") {
             return Some("or compare when it is over".to_owned());
         }
-        hint.contains("--lock-").then(|| {
-            hint.replace("--lock-deadline", "--deadline")
-                .replace("--lock-hold-limit", "--deadline")
-        })
+        let is_ours = hint.contains("--lock-hold-limit");
+        is_ours.then(|| hint.replace("--lock-hold-limit", "--lock-deadline"))
     })
 }
 
@@ -241,7 +241,8 @@ fn look(
     }
     let limits = Limits {
         deadline,
-        hold: HOLD,
+        // Only views are made meanwhile: everything that writes there waits.
+        hold: LOCKED,
         ..Limits::default()
     };
     let mut locker = Locker::open(&sides.source.options, limits, run.progress, run.cancel)?;

@@ -72,6 +72,11 @@ impl ComparableTable {
         self.keys.iter().filter(whole).min_by_key(rank)
     }
 
+    /// Returns what ranges of it depend on, and what was compared.
+    pub(super) fn shape(&self) -> String {
+        format!("{:?} {:?}", self.columns, self.identity())
+    }
+
     /// Returns how it differs from the same table of the replica.
     pub(super) fn difference(&self, replica: &Self) -> Option<String> {
         for (at, here) in self.columns.iter().enumerate() {

@@ -93,6 +93,15 @@ impl Column {
         }
     }
 
+    /// Whether a text can be a value of it, as [`Column::as_value`] gives it.
+    pub(super) fn could_be(&self, value: &str) -> bool {
+        let is_of = |letters: &str| value.chars().all(|one| letters.contains(one));
+        !value.is_empty() && self.is_integer() && is_of("-0123456789")
+            || !value.is_empty() && self.data_type == "decimal" && is_of("-.0123456789")
+            || !self.is_integer() && self.is_plain() && is_of("-:. 0123456789")
+            || !self.is_plain() && value.chars().all(|one| one.is_ascii_hexdigit())
+    }
+
     /// Returns a value, as [`Column::as_value`] gives it, as a literal that compares as the column does.
     pub(super) fn literal(&self, value: &str) -> String {
         match &self.charset {

@@ -1,5 +1,6 @@
 //! What never gets from the source to the replica, because somebody wants it so.
 
+use super::report::TableVerdict;
 use super::request::TableName;
 use super::sides::Side;
 use evenkeel_op::Result;
@@ -45,17 +46,23 @@ impl Filter {
         notes
     }
 
-    /// Returns why a table's rows do not all get there.
-    pub(super) fn refusal(&self, name: &TableName) -> Option<String> {
+    /// Returns why a table's rows do not all get there, and what that makes of it: what is meant to be left out, or what
+    /// nobody can say.
+    pub(super) fn refusal(&self, name: &TableName) -> Option<(TableVerdict, String)> {
         let database = &name.database;
+        let left_out = |why: &str| Some((TableVerdict::LeftOut, why.to_owned()));
         if !self.logged.is_empty() && !self.logged.contains(database) {
-            return Some("the source does not log this database (binlog_do_db)".to_owned());
+            return left_out("the source does not log this database (binlog_do_db)");
         }
         if self.not_logged.contains(database) {
-            return Some("the source does not log this database (binlog_ignore_db)".to_owned());
+            return left_out("the source does not log this database (binlog_ignore_db)");
         }
         let why = self.replica.refusal(database, &name.table)?;
-        Some(format!("replication leaves it out ({why})"))
+        if self.replica.may_leave_out_rows() {
+            let why = format!("replication may leave out some of its rows ({why})");
+            return Some((TableVerdict::NotCompared, why));
+        }
+        left_out(&format!("replication leaves it out ({why})"))
     }
 }
 

@@ -128,7 +128,7 @@ fn look(
     account(report, &aligned);
     let there = catalog::read(&mut sides.replica.session, &request.selection)?;
     refuse_unknown(request, &here, &there)?;
-    let jobs = judge(sides, &here, &there, tables);
+    let jobs = judge(sides, &request.selection, &here, &there, tables);
     for table in jobs.iter().filter_map(|job| here.get(&job.name)) {
         if table.has_history && report.looks == 1 {
             let name = &table.name;
@@ -202,7 +202,13 @@ fn refuse_unknown(request: &ChecksumRequest, here: &Catalog, there: &Catalog) ->
 }
 
 /// Settles what can be told without rows, and returns the rest.
-fn judge(sides: &Sides, here: &Catalog, there: &Catalog, tables: &mut Tables) -> Vec<Job> {
+fn judge(
+    sides: &Sides,
+    selection: &ChecksumSelection,
+    here: &Catalog,
+    there: &Catalog,
+    tables: &mut Tables,
+) -> Vec<Job> {
     let names: BTreeSet<&TableName> = here.keys().chain(there.keys()).collect();
     // What was seen in an earlier look is gone on both sides.
     tables.retain(|name, _| names.contains(name));
@@ -218,8 +224,18 @@ fn judge(sides: &Sides, here: &Catalog, there: &Catalog, tables: &mut Tables) ->
         }
         match opinion(sides, name, here.get(name), there.get(name)) {
             Opinion::Compare(table) => {
+                let shape = Some(table.shape());
+                if progress.shape.is_some() && progress.shape != shape {
+                    // What was compared is of another key, or without some columns.
+                    progress.restart(name);
+                }
+                progress.shape = shape;
                 progress.definition = None;
                 jobs.push(Job::new(table, backwards, progress.clone()));
+            }
+            // Who asks for a table is told that it was not compared.
+            Opinion::Settled(TableVerdict::LeftOut, why) if selection.tables.contains(name) => {
+                progress.end(TableVerdict::NotCompared, Some(why));
             }
             Opinion::Settled(verdict, why) => progress.end(verdict, Some(why)),
             Opinion::Unlike(why) if progress.definition.as_ref() == Some(&why) => {
@@ -258,8 +274,8 @@ fn opinion<'a>(
     here: Option<&'a ComparableTable>,
     there: Option<&ComparableTable>,
 ) -> Opinion<'a> {
-    if let Some(why) = sides.filter.refusal(name) {
-        return Opinion::Settled(TableVerdict::LeftOut, why);
+    if let Some((verdict, why)) = sides.filter.refusal(name) {
+        return Opinion::Settled(verdict, why);
     }
     let (here, there) = match (here, there) {
         (Some(here), Some(there)) => (here, there),

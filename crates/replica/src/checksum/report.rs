@@ -132,7 +132,10 @@ impl ChecksumReport {
         let any = |verdict| self.tables.iter().any(|table| table.verdict == verdict);
         if any(TableVerdict::Differs) {
             TableVerdict::Differs
-        } else if any(TableVerdict::NotCompared) {
+        } else if any(TableVerdict::NotCompared)
+            || any(TableVerdict::LeftOut) && !any(TableVerdict::Equal)
+        {
+            // Nothing that was compared is nothing that is equal.
             TableVerdict::NotCompared
         } else {
             TableVerdict::Equal

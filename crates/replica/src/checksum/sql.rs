@@ -7,6 +7,7 @@
 
 use super::catalog::{ComparableTable, Key};
 use super::column::Column;
+use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;
 use evenkeel_server::key_range::{Bound, after, up_to};
 use serde::{Deserialize, Serialize};
@@ -152,11 +153,21 @@ impl Statements {
     }
 
     /// Makes a bound of the row that [`Statements::bound`] has; `None` for one that is not in the range.
-    pub(super) fn literals(&self, row: &[String]) -> Option<Bound> {
-        let (is_in, values) = row.split_last()?;
-        let both = self.cut_columns.iter().zip(values);
-        let literals = both.map(|(column, value)| column.literal(value));
-        (is_in == "1").then(|| literals.collect())
+    ///
+    /// Errors: `Failed` for values that are none of their columns: they become part of statements for the other server.
+    pub(super) fn literals(&self, row: &[String]) -> Result<Option<Bound>> {
+        let Some((is_in, values)) = row.split_last() else {
+            return Ok(None);
+        };
+        let mut both = self.cut_columns.iter().zip(values);
+        if !both.clone().all(|(column, value)| column.could_be(value)) {
+            return Err(Error::failed("the server sends a key that makes no sense"));
+        }
+        Ok((is_in == "1").then(|| {
+            both.by_ref()
+                .map(|(column, value)| column.literal(value))
+                .collect()
+        }))
     }
 
     /// Number of each row of a range, behind its key.
@@ -251,7 +262,14 @@ mod tests {
             statements.bound(&range, 10),
             "SELECT `a`, 1 FROM `d`.`t` FORCE INDEX (`PRIMARY`) WHERE (`a` > 7) ORDER BY `a` LIMIT 1 OFFSET 9"
         );
-        assert_eq!(statements.literals(&["8".to_owned(), "0".to_owned()]), None);
+        assert_eq!(
+            statements
+                .literals(&["8".to_owned(), "0".to_owned()])
+                .unwrap(),
+            None
+        );
+        let hostile = ["1) INTO OUTFILE '/tmp/x' -- ".to_owned(), "1".to_owned()];
+        assert!(statements.literals(&hostile).is_err());
         let backwards = Statements::of(&table(columns, &[0]), true);
         assert!(
             backwards

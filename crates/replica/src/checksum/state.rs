@@ -37,6 +37,9 @@ pub(super) struct TableProgress {
     pub(super) suspects: Vec<Range>,
     /// How the definition was different at the first look.
     pub(super) definition: Option<String>,
+    /// Columns and key of the ranges.
+    #[serde(default)]
+    pub(super) shape: Option<String>,
     /// How often it began again.
     pub(super) restarts: u32,
     pub(super) found: ComparedTable,
@@ -49,6 +52,7 @@ impl TableProgress {
             todo: vec![Range::default()],
             suspects: Vec::new(),
             definition: None,
+            shape: None,
             restarts: 0,
             found: ComparedTable::new(name, TableVerdict::Equal, None),
         }

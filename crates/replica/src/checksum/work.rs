@@ -97,7 +97,8 @@ impl Job {
             true => source.one_row(&self.statements.bound(front, work.rows_wanted))?,
             false => None,
         };
-        let bound = bound.and_then(|row| self.statements.literals(&row));
+        let bound = bound.map(|row| self.statements.literals(&row));
+        let bound = bound.transpose()?.flatten();
         let piece = match bound {
             Some(bound) => {
                 let bound = Some(bound);
@@ -164,7 +165,12 @@ impl Job {
             true => "it was altered, truncated or dropped again and again meanwhile".to_owned(),
             false => error.chain(),
         };
-        progress.end(TableVerdict::NotCompared, Some(why));
+        // What is known to differ stays so, whatever became of the rest.
+        let verdict = match progress.found.different() {
+            0 => TableVerdict::NotCompared,
+            _ => TableVerdict::Differs,
+        };
+        progress.end(verdict, Some(why));
     }
 }
 

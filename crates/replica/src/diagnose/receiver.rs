@@ -255,7 +255,8 @@ fn at_risk(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
     let received: evenkeel_binlog::GtidSet = received?;
     let is_mariadb = subject.facts.gtid_kind() == GtidKind::MariaDb;
     let waits = !received.without(&subject.facts.applied).is_empty();
-    let is_gone = channel.receiver != ThreadState::Running && !seen.answers(subject);
+    // While both threads stand, starting either deletes them.
+    let is_gone = channel.receiver == ThreadState::Connecting && !seen.answers(subject);
     let stands = channel.applier == ThreadState::Stopped;
     if !(is_mariadb && channel.positioning == Positioning::Gtid && waits && is_gone && stands) {
         return None;

@@ -21,12 +21,13 @@ pub const USUAL_SOCKETS: [&str; 4] = [
 ];
 
 /// What every session starts with: text in UTF-8, literals as we write them whatever the server's
-/// `sql_mode`, and no limit that would end a session which only holds a lock or waits for one.
+/// `sql_mode`, no limit that would end a session which only holds a lock or waits for one, and none that would cut
+/// answers off.
 /// The comments are MariaDB's and MySQL's own conditional syntax; each server skips the other's.
 pub const FIRST_STATEMENTS: [&str; 2] = [
     "SET NAMES utf8mb4",
     "SET SESSION sql_mode = '', /*M!100108 max_statement_time = 0, */ \
-     /*!50708 max_execution_time = 0, */ wait_timeout = 31536000",
+     /*!50708 max_execution_time = 0, */ wait_timeout = 31536000, sql_select_limit = 18446744073709551615",
 ];
 
 /// Returns the socket these options mean: the one given, else the first usual one that exists.

@@ -83,7 +83,7 @@ impl Stopped {
                         units::duration(advance.deadline)
                     ),
                 )
-                .hint("the replica is too far behind: allow more time with --deadline, or wait until it has caught up"));
+                .hint("the replica is too far behind: allow more time with --lock-deadline, or wait until it has caught up"));
             }
             std::thread::sleep(POLL);
         }

@@ -85,6 +85,12 @@ impl Filters {
         words
     }
 
+    /// Returns whether a filter is there that does not go by tables: which rows it keeps out, nobody can say.
+    #[must_use]
+    pub fn may_leave_out_rows(&self) -> bool {
+        !self.rewrite_db.is_empty() || !self.others.is_empty()
+    }
+
     /// Returns the filter that keeps rows of a table out, or may.
     #[must_use]
     pub fn refusal(&self, database: &str, table: &str) -> Option<&'static str> {

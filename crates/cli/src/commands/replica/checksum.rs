@@ -46,7 +46,7 @@ fn request(args: &ReplicaChecksum, ui: &Ui) -> Result<ChecksumRequest> {
             other_replicas: servers.others,
             threads_running: args.max_load,
             snapshot: args.max_snapshot,
-            deadline: args.deadline,
+            deadline: args.lock_deadline,
         },
         watchdog: watch_applier::program(),
         state: args.state.clone(),

@@ -1,6 +1,7 @@
 //! What `replica checksum` answers.
 
 use crate::show::answers::Answer;
+use crate::show::obeyed::is_obeyed;
 use evenkeel_op::units;
 use evenkeel_replica::checksum::{
     ChecksumReport, ComparedTable, RowDifference, RowDifferenceKind, TableVerdict,
@@ -58,8 +59,8 @@ impl Answer for ReplicaChecksumAnswer {
 }
 
 fn of_table(table: &ComparedTable) -> String {
-    let name = format!("{}.{}", table.database, table.table);
-    let why = table.why.as_deref().unwrap_or_default();
+    let name = plain(&format!("{}.{}", table.database, table.table));
+    let why = plain(table.why.as_deref().unwrap_or_default());
     match table.verdict {
         TableVerdict::Equal => String::new(),
         TableVerdict::LeftOut => format!("  left out: {name}: {why}\n"),
@@ -96,7 +97,12 @@ fn of_row(row: &RowDifference) -> String {
     }
     let key = row.key.iter();
     let key: Vec<String> = key
-        .map(|part| format!("{}={}", part.column, part.value))
+        .map(|part| plain(&format!("{}={}", part.column, part.value)))
         .collect();
     format!("{kind}: {}", key.join(", "))
+}
+
+/// What servers say, as text and not as what a terminal obeys.
+fn plain(text: &str) -> String {
+    text.replace(is_obeyed, " ")
 }
