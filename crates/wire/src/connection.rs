@@ -8,7 +8,7 @@ use crate::rows::{Part, Row, Rows, read_columns};
 use crate::stream::{Stream, bare_host, place};
 use evenkeel_op::{Cancel, Error, Result};
 use evenkeel_server::connect::{
-    broken_off, connect_error, lacks_account, mysql, query_error, unknown_host,
+    broken_off, connect_error, lacks_account, mysql, query_error, timed_out, unknown_host,
 };
 use evenkeel_server::options::ConnectOptions;
 use std::io::{self, Read};
@@ -95,7 +95,7 @@ impl Connection {
             cancel
                 .check()
                 .err()
-                .unwrap_or_else(|| login_error(failure, options, &place))
+                .unwrap_or_else(|| login_error(failure, options, &place, terms.distrust.is_some()))
         })?;
         begun.packets.stream().set_silence(SILENCE);
         begun.packets.stream().set_deadline(None);
@@ -554,10 +554,15 @@ pub(crate) fn server_error(error: ServerError) -> mysql::Error {
     })
 }
 
-fn login_error(failure: Failure, options: &ConnectOptions, place: &str) -> Error {
+fn login_error(failure: Failure, options: &ConnectOptions, place: &str, is_bounded: bool) -> Error {
     use mysql::DriverError;
     match failure {
         Failure::Options(error) => error,
+        Failure::Io(error) | Failure::Tls(error)
+            if is_bounded && error.kind() == io::ErrorKind::TimedOut =>
+        {
+            timed_out(options, place)
+        }
         Failure::Name(error) => unknown_host(bare_host(options), place, error),
         Failure::NoKey => Error::refused(format!(
             "the server at {place} asks for the password itself, and nothing would encrypt it but a key of whoever listens there"

@@ -170,12 +170,20 @@ fn rows_of(dump: &Path, chunk: &Value) -> Vec<u8> {
 #[must_use]
 pub fn contents(dump: &Path) -> BTreeMap<String, Vec<u8>> {
     let manifest = manifest(dump);
+    // The rows of each of its files are the other way round.
+    let is_backwards = manifest["server"]["version"]
+        .as_str()
+        .is_some_and(|version| version.starts_with("5.7."));
     let tables = manifest["tables"].as_array().expect("tables");
     let rows = |table: &Value| {
         let chunks = table["chunks"].as_array().expect("chunks");
+        let has_key = table["key"].as_array().is_some_and(|key| !key.is_empty());
         chunks
             .iter()
-            .flat_map(|chunk| rows_of(dump, chunk))
+            .flat_map(|chunk| match is_backwards && has_key {
+                true => turned(&rows_of(dump, chunk)),
+                false => rows_of(dump, chunk),
+            })
             .collect()
     };
     tables
@@ -187,6 +195,12 @@ pub fn contents(dump: &Path) -> BTreeMap<String, Vec<u8>> {
             )
         })
         .collect()
+}
+
+/// Returns lines in the reverse order.
+fn turned(lines: &[u8]) -> Vec<u8> {
+    let each: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    each.into_iter().rev().flatten().copied().collect()
 }
 
 /// Loads a dump into a server that has none of its schemas, as the format's description says.

@@ -53,8 +53,9 @@ pub(super) fn place(options: &ConnectOptions) -> String {
     }
 }
 
-/// Returns the error for an attempt that got no answer in time.
-pub(super) fn timed_out(options: &ConnectOptions, place: &str) -> Error {
+/// Returns the error for an attempt at `place` that got no answer in time.
+#[must_use]
+pub fn timed_out(options: &ConnectOptions, place: &str) -> Error {
     let limit = evenkeel_op::units::duration(options.connect_timeout);
     Error::new(
         ErrorKind::Unreachable,

@@ -11,7 +11,9 @@ mod quote;
 mod row;
 
 pub use ask::Ask;
-pub use attempt::{FIRST_STATEMENTS, USUAL_SOCKETS, check_files, socket_path, unknown_host};
+pub use attempt::{
+    FIRST_STATEMENTS, USUAL_SOCKETS, check_files, socket_path, timed_out, unknown_host,
+};
 pub use error::{
     ServerNumber, broken_off, connect_error, lacks_account, query_error, query_error_of,
     told_by_files,
