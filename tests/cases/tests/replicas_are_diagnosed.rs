@@ -508,9 +508,9 @@ fn of_mariadb_by_gtid() {
     sources(&trio);
     numbers(&trio);
     relay_logs(&trio);
+    purged(&trio);
     at_risk(&mut trio);
     gone(&mut trio);
-    purged(&trio);
     own(&trio);
     reset(&trio);
 }
