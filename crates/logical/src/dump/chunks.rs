@@ -233,20 +233,17 @@ impl<'t> Cursor<'t> {
     }
 
     /// Has the server forget where earlier reads of a table ended, where that would end the next one: see
-    /// `Abilities::sticky_range_ends`. Of the two rows that are asked for, it then returns one.
+    /// `Abilities::sticky_range_ends`. Of the two rows that are asked for, it then returns one. They are of the range:
+    /// behind the end of others there may be many rows that the view does not see.
     pub(super) fn forget_earlier_reads(
         connection: &mut Connection,
         table: &DumpTable,
+        range: &Range,
     ) -> Result<()> {
         if !table.is_read_backwards {
             return Ok(());
         }
-        let mut sql = format!("SELECT 1 FROM {}", table.from());
-        if let Some(key) = &table.key {
-            sql.push_str(&forced(table, key));
-            sql.push_str(&order(table, key));
-        }
-        sql.push_str(" LIMIT 2");
+        let sql = format!("{} LIMIT 2", Self::reading("1", table, range));
         let mut rows = connection.query(&sql)?;
         while rows.next()?.is_some() {}
         Ok(())
@@ -254,8 +251,11 @@ impl<'t> Cursor<'t> {
 
     /// Returns the statement that reads a range's rows.
     pub(super) fn select(table: &DumpTable, range: &Range) -> String {
-        let columns = table.selected(Column::is_by_number);
-        let mut sql = format!("SELECT {columns} FROM {}", table.from());
+        Self::reading(&table.selected(Column::is_by_number), table, range)
+    }
+
+    fn reading(what: &str, table: &DumpTable, range: &Range) -> String {
+        let mut sql = format!("SELECT {what} FROM {}", table.from());
         let conditions: Vec<String> = [&range.condition, &table.condition]
             .into_iter()
             .flatten()

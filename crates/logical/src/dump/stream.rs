@@ -299,7 +299,7 @@ impl<'a> Shared<'a, '_> {
         range: &Range,
     ) -> Result<bool> {
         fail::fail_point!("dump.stream-range");
-        Cursor::forget_earlier_reads(connection, table)?;
+        Cursor::forget_earlier_reads(connection, table, range)?;
         let mut rows_out = RowsOut {
             encoder: Encoder::new(Format::Sql, table),
             out: Vec::with_capacity(GATHERED * 2),

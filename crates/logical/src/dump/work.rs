@@ -191,7 +191,7 @@ impl Shared<'_> {
         table: &DumpTable,
         range: &Range,
     ) -> Result<()> {
-        Cursor::forget_earlier_reads(connection, table)?;
+        Cursor::forget_earlier_reads(connection, table, range)?;
         let sql = Cursor::select(table, range);
         let mut rows_out = RowsOut {
             encoder: Encoder::new(self.request.format, table),

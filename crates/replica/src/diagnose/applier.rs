@@ -44,13 +44,7 @@ pub(super) fn find(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
         1034 | 1712 | 126 | 1194 | 1195 => damaged(subject, number, &text),
         _ if DEFINITIONS.contains(&number) => definition(subject, number),
         _ if is_relay_log(number, &text) => relay_log(subject, seen),
-        _ => subject
-            .finding(Failure::OtherError)
-            .step(
-                subject.name,
-                "find the cause in the error's text, and remove it",
-            )
-            .sql(subject.name, subject.start_applier(), "go on"),
+        _ => subject.other_error(subject.start_applier()),
     };
     Some(finding.seen(format!("SQL thread, error {number}: {text}")))
 }
@@ -91,7 +85,7 @@ fn missing_row(subject: &Subject<'_>, text: &str) -> Finding {
     let table = table_in_error(text);
     let keys = table.as_ref().and_then(|table| {
         let known = subject.facts.unique_keys.iter();
-        known.clone().find(|(name, _)| name == table)
+        known.into_iter().find(|(name, _)| name == table)
     });
     let is_without_key =
         keys.is_some_and(|(_, keys)| keys.is_empty()) || text.contains("HA_ERR_END_OF_FILE");
@@ -261,7 +255,7 @@ fn damaged(subject: &Subject<'_>, number: u32, text: &str) -> Finding {
         Failure::TableDamaged
     };
     let finding = subject.finding(failure);
-    let finding = match table_in_error(text) {
+    match table_in_error(text) {
         Some(table) => finding.step(
             subject.name,
             format!(
@@ -270,8 +264,7 @@ fn damaged(subject: &Subject<'_>, number: u32, text: &str) -> Finding {
             ),
         ),
         None => finding,
-    };
-    finding.at_least(Class::Planned)
+    }
 }
 
 fn relay_log(subject: &Subject<'_>, seen: &Seen<'_>) -> Finding {

@@ -6,13 +6,20 @@ use crate::survey::{Answered, Target};
 use crate::topology::{address, is_local, source_of};
 use evenkeel_binlog::GtidSet;
 use evenkeel_server::abilities::GtidKind;
-use evenkeel_server::connect::{Session, quote};
+use evenkeel_server::connect::{Ask, RowLimit, quote};
 use evenkeel_server::replication::{Position, Positioning, ThreadState};
+use evenkeel_wire::BoundedSession;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a source may take for one more answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An answer is one row.
+const FEW: RowLimit = RowLimit {
+    rows: 10,
+    bytes: 1 << 20,
+};
 
 /// What the answers are.
 #[derive(Debug, Default)]
@@ -90,7 +97,7 @@ fn greet(wanted: BTreeMap<String, (String, u16)>) -> BTreeMap<String, Greeting> 
 fn gtids_at(source: &Target, at: &Position) -> Option<GtidSet> {
     let mut options = source.options.clone();
     options.connect_timeout = options.connect_timeout.min(TIMEOUT);
-    let mut session = Session::open(&options).ok()?;
+    let mut session = BoundedSession::open(&options, FEW).ok()?;
     let file = quote(&at.file);
     let sql = format!(
         "SET STATEMENT max_statement_time = 5 FOR SELECT BINLOG_GTID_POS({file}, {})",

@@ -108,6 +108,16 @@ impl<'a> Subject<'a> {
         Finding::new(self.server, Some(self.channel), failure)
     }
 
+    /// Returns the finding for an error that has no name here; `start` continues.
+    pub(super) fn other_error(&self, start: String) -> Finding {
+        self.finding(Failure::OtherError)
+            .step(
+                self.name,
+                "find the cause in the error's text, and remove it",
+            )
+            .sql(self.name, start, "go on")
+    }
+
     /// Returns a statement for this channel.
     pub(super) fn order(&self, verb: &str, what: &str) -> String {
         let is_only = self.facts.channels.len() == 1 && self.channel.name.is_empty();

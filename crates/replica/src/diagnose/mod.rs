@@ -30,8 +30,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// What is to be diagnosed.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// What the servers are asked.
-    pub questions: Questions,
     /// How long a server may take for its answers.
     pub timeout: Duration,
     /// Tables, quoted, that are read whole on each replica.
@@ -55,9 +53,10 @@ pub struct Diagnosis {
 ///
 /// `Interrupted` or `Terminated` once a stop was asked for, `Failed` where the system gives no threads.
 pub fn diagnose(targets: &[Target], request: &Request, cancel: &Cancel) -> Result<Diagnosis> {
-    let first = survey(targets, &request.questions, request.timeout, cancel)?;
+    let questions = Questions::default();
+    let first = survey(targets, &questions, request.timeout, cancel)?;
     pause(cancel)?;
-    let second = survey(targets, &request.questions, request.timeout, cancel)?;
+    let second = survey(targets, &questions, request.timeout, cancel)?;
     let doubts = doubts::ask(targets, &second);
     let (before, _) = found(&Seen::new(&first, &second, &doubts));
     let (now, mut unchecked) = found(&Seen::new(&second, &second, &doubts));

@@ -45,13 +45,7 @@ fn of_error(subject: &Subject<'_>, number: u32, text: &str, seen: &Seen<'_>) -> 
         number if LOGIN.contains(&number) => login(subject),
         number if NETWORK.contains(&number) => unreachable(subject, seen),
         1802 => super::quiet::gaps(subject),
-        _ => subject
-            .finding(Failure::OtherError)
-            .step(
-                subject.name,
-                "find the cause in the error's text, and remove it",
-            )
-            .sql(subject.name, subject.order("START", "IO_THREAD"), "go on"),
+        _ => subject.other_error(subject.order("START", "IO_THREAD")),
     }
 }
 
@@ -87,13 +81,7 @@ fn log(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding {
         "missing transactions",
     ];
     if !purged.iter().any(|part| text.contains(part)) {
-        return subject
-            .finding(Failure::OtherError)
-            .step(
-                subject.name,
-                "find the cause in the error's text, and remove it",
-            )
-            .sql(subject.name, subject.order("START", "IO_THREAD"), "go on");
+        return subject.other_error(subject.order("START", "IO_THREAD"));
     }
     let finding = subject.finding(Failure::LogPurged);
     let finding = donors(subject, finding, seen);

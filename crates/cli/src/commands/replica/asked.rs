@@ -5,6 +5,7 @@ use crate::commands::watching::none_answered;
 use crate::settings;
 use crate::show::Ui;
 use evenkeel_op::{Error, Result, open_files};
+use evenkeel_replica::checksum::TableName;
 use evenkeel_replica::survey::{Answered, Target};
 use evenkeel_server::connect::quote_name;
 
@@ -27,13 +28,8 @@ pub(super) fn meant(typed: &AskedServers, ui: &Ui) -> Result<Vec<Target>> {
 
 /// Reads DATABASE.TABLE, and returns it quoted.
 pub(super) fn table(name: &str) -> Result<String> {
-    match name.split_once('.') {
-        Some((database, table)) if !database.is_empty() && !table.is_empty() => {
-            Ok(format!("{}.{}", quote_name(database), quote_name(table)))
-        }
-        _ => Err(Error::usage(format!("'{name}' is not a table"))
-            .hint("write it as DATABASE.TABLE, without quotes")),
-    }
+    let TableName { database, table } = name.parse()?;
+    Ok(format!("{}.{}", quote_name(&database), quote_name(&table)))
 }
 
 /// Says which servers did not answer; an error when none did.

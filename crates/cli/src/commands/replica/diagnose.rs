@@ -6,14 +6,12 @@ use crate::show::Ui;
 use crate::show::answers::ReplicaDiagnoseAnswer;
 use evenkeel_op::{Result, exit};
 use evenkeel_replica::diagnose::{Request, diagnose};
-use evenkeel_replica::survey::Questions;
 
 /// Runs the command.
 pub(super) fn run(args: &ReplicaDiagnose, ui: &Ui) -> Result<u8> {
     let targets = asked::meant(&args.asked, ui)?;
     let tables = args.check_table.iter().map(|name| asked::table(name));
     let request = Request {
-        questions: Questions::default(),
         timeout: args.asked.timeout,
         check_tables: tables.collect::<Result<_>>()?,
     };
