@@ -168,8 +168,8 @@ pub struct ReplicaChecksum {
     /// After this time, look at another place: servers keep all old rows for as long as somebody may look at them.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = span, help_heading = "Load")]
     pub max_snapshot: Duration,
-    /// Wait at most this time for the SQL thread to stop, for the source's lock, and for the SQL thread to get to the
-    /// source's place.
+    /// Wait at most this time for the SQL thread to stop, for the source's lock, and while the SQL thread stays at one
+    /// transaction on its way to the source's place.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span, help_heading = "Load")]
     pub lock_deadline: Duration,
     /// The servers are in this list, with their own connection options: the file of `evenkeel fleet`.

@@ -52,7 +52,8 @@ pub struct ChecksumLimits {
     pub threads_running: Option<u64>,
     /// No view is kept for longer: servers keep old rows for it.
     pub snapshot: Duration,
-    /// How long the SQL thread may take to stop, to get to the source's place, and the lock of the source to come.
+    /// How long the SQL thread may take to stop, the lock of the source to come, and the SQL thread may stay at one
+    /// transaction on its way to the source's place.
     pub deadline: Duration,
 }
 

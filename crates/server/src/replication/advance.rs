@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// How often it is looked at: it stands for as long as this is not noticed.
 const POLL: Duration = Duration::from_millis(10);
+/// How often the watchdog is told that it goes on.
+const TELL: Duration = Duration::from_secs(5);
 
 /// Where an applier is to stand.
 pub struct Advance<'a> {
@@ -15,7 +17,7 @@ pub struct Advance<'a> {
     pub channel: &'a str,
     /// The place in its source's log.
     pub to: &'a Position,
-    /// How long it may take to get there.
+    /// How long it may stay at one place on the way: what it takes to get there depends on how far it is behind.
     pub deadline: Duration,
     /// Whether a place that it stands at is as good: only what is no transaction is between.
     pub is_as_good: &'a mut dyn FnMut(&Position) -> Result<bool>,
@@ -24,7 +26,7 @@ pub struct Advance<'a> {
 impl Stopped {
     /// Lets an applier that this run has stopped continue to a place, and stand there.
     ///
-    /// Errors: `LockTimeout` when it was not there in time; `Failed` when it stopped elsewhere. It runs again after
+    /// Errors: `LockTimeout` when it stayed at one place for too long; `Failed` when it stopped elsewhere. It runs again after
     /// either, once this value is dropped.
     pub fn advance(&mut self, mut advance: Advance<'_>, cancel: &Cancel) -> Result<()> {
         let (channel, to) = (advance.channel, advance.to);
@@ -34,30 +36,29 @@ impl Stopped {
             ))
             .hint("start it first: START SLAVE SQL_THREAD"));
         }
-        let until = Instant::now() + advance.deadline;
         self.forget_where_they_stand()
             .context(|| "failed to note that the SQL thread moves")?;
         fail::fail_point!("applier::advancing");
         if !(advance.is_as_good)(&self.stand(channel)?)? {
             let sql = statements::start_until(channel, to, self.abilities());
             self.session().run(&sql)?;
-            self.wait_until_there(&mut advance, until, cancel)?;
+            self.wait_until_there(&mut advance, cancel)?;
         }
         self.note_where_they_stand()?;
         fail::fail_point!("applier::advanced");
         Ok(())
     }
 
-    fn wait_until_there(
-        &mut self,
-        advance: &mut Advance<'_>,
-        until: Instant,
-        cancel: &Cancel,
-    ) -> Result<()> {
+    fn wait_until_there(&mut self, advance: &mut Advance<'_>, cancel: &Cancel) -> Result<()> {
         let channel = advance.channel;
+        let (mut last, mut since, mut told) = (None, Instant::now(), Instant::now());
         loop {
             cancel.check()?;
             let now = self.look(channel)?;
+            if now.executed != last {
+                (last, since) = (now.executed.clone(), Instant::now());
+            }
+            let until = since + advance.deadline;
             let stands = now.applier == ThreadState::Stopped;
             let is_there = match &now.executed {
                 Some(place) => (advance.is_as_good)(place)?,
@@ -74,16 +75,11 @@ impl Stopped {
                 (false, false) => {}
             }
             if Instant::now() >= until {
-                return Err(Error::new(
-                    ErrorKind::LockTimeout,
-                    format!(
-                        "the SQL thread did not get to {} {} within {}",
-                        advance.to.file,
-                        advance.to.position,
-                        units::duration(advance.deadline)
-                    ),
-                )
-                .hint("the replica is too far behind: allow more time with --lock-deadline, or wait until it has caught up"));
+                return Err(stays(&now, advance));
+            }
+            if told.elapsed() >= TELL && since > told {
+                self.put_watchdog_off();
+                told = Instant::now();
             }
             std::thread::sleep(POLL);
         }
@@ -100,6 +96,21 @@ impl Stopped {
         let found = all.into_iter().find(|one| one.name == channel);
         found.ok_or_else(|| Error::failed(format!("channel '{channel}' is gone")))
     }
+}
+
+fn stays(now: &Channel, advance: &Advance<'_>) -> Error {
+    let place = |place: &Position| format!("{} {}", place.file, place.position);
+    let here = now.executed.as_ref().map_or("one place".into(), place);
+    Error::new(
+        ErrorKind::LockTimeout,
+        format!(
+            "the SQL thread stayed at {here} for {}, on its way to {}",
+            units::duration(advance.deadline),
+            place(advance.to)
+        ),
+    )
+    .hint("find out what it waits for: evenkeel replica diagnose")
+    .hint("or allow more time with --lock-deadline, if it is at a long transaction")
 }
 
 fn stopped_elsewhere(now: &Channel, to: &Position) -> Error {

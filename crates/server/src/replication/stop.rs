@@ -165,6 +165,13 @@ impl Stopped {
         &mut self.session
     }
 
+    /// They are on their way: what the watchdog waits for begins now.
+    pub(super) fn put_watchdog_off(&mut self) {
+        if let Some(guarded) = &mut self.guarded {
+            guarded.watchdog.put_off();
+        }
+    }
+
     /// From here on a later run can only go by that they stand.
     pub(super) fn forget_where_they_stand(&self) -> std::io::Result<()> {
         self.guarded

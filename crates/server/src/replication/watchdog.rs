@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const DEADLINE: u8 = 3;
 /// What is said to it when the applier runs again.
 const DONE: &str = "done\n";
+/// What is said to it when it is on its way, not standing: the time counts from here.
+const LATER: &str = "later\n";
 /// What it says when it is ready.
 const READY: &str = "ready";
 /// For how long it tries to start an applier that it has to start.
@@ -183,6 +185,11 @@ impl Watchdog {
         }
     }
 
+    /// Tells it to count its time from now. It may have ended: that is found out at the end.
+    pub(super) fn put_off(&mut self) {
+        let _ = self.tell(LATER);
+    }
+
     /// Tells it that the applier runs again, waits for its end, and returns why it ended.
     pub(super) fn dismiss(mut self) -> Ending {
         self.end()
@@ -241,18 +248,23 @@ pub fn watch(input: impl Read + Send + 'static, mut output: impl Write) -> u8 {
     }
     let (sender, reported) = channel();
     std::thread::spawn(move || {
-        let mut text = String::new();
-        let done = input.read_line(&mut text).is_ok() && text == DONE;
-        let _ = sender.send(done);
-    });
-    match reported.recv_timeout(guard.limit) {
-        Ok(true) => return exit::DONE,
-        Err(RecvTimeoutError::Timeout) => {
-            guard.start();
-            return DEADLINE;
+        // Not a word any more: the other process is gone.
+        for said in input.lines().map_while(std::result::Result::ok) {
+            if sender.send(said + "\n").is_err() {
+                return;
+            }
         }
-        // Not a word: the other process is gone.
-        Ok(false) | Err(RecvTimeoutError::Disconnected) => {}
+    });
+    loop {
+        match reported.recv_timeout(guard.limit) {
+            Ok(said) if said == DONE => return exit::DONE,
+            Ok(said) if said == LATER => {}
+            Err(RecvTimeoutError::Timeout) => {
+                guard.start();
+                return DEADLINE;
+            }
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
+        }
     }
     guard.start();
     exit::DONE
