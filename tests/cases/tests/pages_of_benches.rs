@@ -315,13 +315,14 @@ fn runs_before_the_server(house: &House) {
         let wanted = format!("/etc/systemd/system/{server}.service.wants");
         house.run(&format!("test -L {wanted}/evenkeel-prewarm.service"));
     }
+    let journal = || house.run("journalctl -u evenkeel-prewarm -o cat");
     house.run("systemctl start mariadb");
-    let log = house.run("cat /var/log/evenkeel-prewarm.log");
-    for words in [
-        "prewarm --pages buffer-pool --max-seconds 120\n",
-        "/var/lib/mysql: MariaDB 10.11",
-    ] {
-        assert!(log.contains(words), "{log}");
-    }
+    let said = journal();
+    assert!(said.contains("/var/lib/mysql: MariaDB 10.11"), "{said}");
+    // Its options are those of the file, and the server starts whatever becomes of it.
+    house.run("systemctl stop mariadb; echo OPTIONS=--no-such-option >/etc/evenkeel/prewarm.conf");
+    house.run("systemctl start mariadb");
+    let said = journal();
+    assert!(said.contains("--no-such-option"), "{said}");
     house.run("systemctl stop mariadb");
 }

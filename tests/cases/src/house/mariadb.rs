@@ -32,7 +32,6 @@ impl House {
         self.make_datadir("mysql");
         let settings = settings("mysql", "$(hostname)", 7);
         self.run(&format!("cat >{SETTINGS} <<END\n{settings}END"));
-        self.put_systemctl();
         self.run("systemctl start mariadb");
         self.sql(SHOP);
         self.sql(SOCKET);

@@ -1,4 +1,5 @@
-//! A host of its own for a test: processes, mounts, network and name, with a root that lies on an XFS that clones.
+//! A host of its own for a test: processes, mounts, network and name, with a root that lies on an XFS that clones, and
+//! with a systemd of its own.
 //! What this machine has installed is installed there; whatever is written there goes with it. Commands find a
 //! server there by its default socket and port, as on a user's host.
 
@@ -18,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// What the first process does.
 const BEGIN: &str = include_str!("begin.sh");
+/// What the one does that becomes systemd.
+const BUILD: &str = include_str!("build.sh");
 
 /// How long a test waits for what is started there.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,8 +33,10 @@ const BYTES: u64 = 3 << 30;
 pub struct House {
     /// Ends when its standard input is closed.
     first: Child,
-    /// Its process id as this machine sees it.
+    /// The process id of its systemd as this machine sees it.
     pid: String,
+    /// The name of its control group.
+    group: String,
     fs: LoopFs,
 }
 
@@ -58,10 +63,12 @@ impl House {
         let fs = LoopFs::xfs(BYTES);
         // The servers there are other accounts', and its root is theirs too.
         fs::set_permissions(fs.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
+        let group = systemd::new_group();
         let mut unshare = Command::new("unshare");
         unshare
             .args(["--mount", "--pid", "--net", "--uts", "--ipc"])
             .args(["--fork", "--kill-child", "bash", "-c", BEGIN, "house"])
+            .args([BUILD, &group])
             .arg(fs.path())
             .arg(name)
             .arg(cache())
@@ -76,7 +83,14 @@ impl House {
         BufReader::new(said).read_line(&mut pid).expect("a line");
         assert!(!pid.is_empty(), "the host {name} cannot be built");
         let pid = pid.trim().to_owned();
-        Self { first, pid, fs }
+        let house = Self {
+            first,
+            pid,
+            group,
+            fs,
+        };
+        house.wait_for_systemd();
+        house
     }
 
     /// Returns where a file of the host is for the test; not one in `/usr`, `/etc` or `/run`.
@@ -90,7 +104,9 @@ impl House {
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new("nsenter");
         command
-            .args(["--target", &self.pid, "--mount", "--pid", "--net"])
+            .args([
+                "--target", &self.pid, "--mount", "--pid", "--net", "--cgroup",
+            ])
             .args(["--uts", "--ipc", "--root"])
             .arg(format!("--wdns={}", Self::HOME))
             .arg("--")
@@ -120,11 +136,14 @@ impl House {
         let output = self.output(line);
         let [printed, said] = [output.stdout, output.stderr]
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        assert!(
-            output.status.success(),
-            "{line}\n{}\n{printed}{said}",
-            output.status
-        );
+        if !output.status.success() {
+            let journal = self.output("journalctl -q -n 40 --no-pager -o cat").stdout;
+            let journal = String::from_utf8_lossy(&journal);
+            panic!(
+                "{line}\n{}\n{printed}{said}The journal:\n{journal}",
+                output.status
+            );
+        }
         printed
     }
 
@@ -155,7 +174,7 @@ impl House {
     /// Waits until a line of shell succeeds.
     #[track_caller]
     pub fn until(&self, line: &str) {
-        let log = || self.run("tail -n 20 /var/log/*.log");
+        let log = || self.run("tail -n 20 /var/log/*.log; journalctl -q -n 40 --no-pager");
         let end = Instant::now() + PATIENCE;
         while !self.output(line).status.success() {
             assert!(Instant::now() < end, "in vain: {line}\n{}", log());
@@ -185,5 +204,6 @@ impl Drop for House {
         drop(self.first.stdin.take());
         // With the first process all others go, and with them their mounts.
         let _ = self.first.wait();
+        systemd::remove_group(&self.group);
     }
 }
