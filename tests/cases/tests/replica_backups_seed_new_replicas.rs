@@ -6,6 +6,7 @@ use evenkeel_cases::{SMALL, Site};
 use evenkeel_server::abilities::{Flavour, RedoLayout};
 use evenkeel_server::launch::Running;
 use evenkeel_server::replication::ThreadState;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::replicas::{ACCOUNT, status, wait_until_it_applies};
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{Bank, By, LoopFs, TestServer, wait_until_caught_up};
@@ -199,89 +200,59 @@ fn seeds(server: TestServer, fs: LoopFs, by: By, flags: &[&str]) {
     case.check(&new);
 }
 
+/// What a replica is backed up with: its server, how it follows, where its data is, and whether its SQL thread stops.
+type Variant = (TestServer, By, fn(u64) -> LoopFs, &'static [&'static str]);
+
+const STOPPED: &[&str] = &["--stop-applier"];
+const AS_IT_GOES: &[&str] = &[];
+
+/// Runs some of the variants; in full, all of them.
+fn seeds_of(what: &str, variants: &[Variant], some: usize) {
+    for (server, by, filesystem, flags) in draw(what, variants, some) {
+        seeds(server, filesystem(4 * GIB), by, flags);
+    }
+}
+
 #[test]
 fn mariadb_by_position() {
-    seeds(
-        mariadb_10_11(),
-        LoopFs::xfs(4 * GIB),
-        By::Position,
-        &["--stop-applier"],
-    );
+    seeds(mariadb_10_11(), LoopFs::xfs(4 * GIB), By::Position, STOPPED);
 }
 
 #[test]
 fn mariadb_by_gtid() {
-    seeds(
-        mariadb_10_11(),
-        LoopFs::btrfs(4 * GIB),
-        By::Gtid,
-        &["--stop-applier"],
-    );
+    let variants: [Variant; 2] = [
+        (mariadb_10_11(), By::Gtid, LoopFs::btrfs, STOPPED),
+        (mariadb_10_11(), By::Gtid, LoopFs::xfs, AS_IT_GOES),
+    ];
+    seeds_of("replicas of MariaDB", &variants, 1);
 }
 
 #[test]
-fn mariadb_by_gtid_as_it_goes() {
-    seeds(mariadb_10_11(), LoopFs::xfs(4 * GIB), By::Gtid, &[]);
+fn mysql8() {
+    let variants: [Variant; 2] = [
+        (mysql_8_0_15(), By::Position, LoopFs::xfs, STOPPED),
+        (mysql_8_0_15(), By::Gtid, LoopFs::xfs, AS_IT_GOES),
+    ];
+    seeds_of("replicas of MySQL 8.0", &variants, 1);
 }
 
 #[test]
-fn mysql8_by_position() {
-    seeds(
-        mysql_8_0_15(),
-        LoopFs::xfs(4 * GIB),
-        By::Position,
-        &["--stop-applier"],
-    );
+fn mysql57() {
+    let variants: [Variant; 2] = [
+        (mysql_5_7_22(), By::Position, LoopFs::btrfs, STOPPED),
+        (mysql_5_7_22(), By::Gtid, LoopFs::xfs, STOPPED),
+    ];
+    seeds_of("replicas of MySQL 5.7", &variants, 1);
 }
 
 #[test]
-fn mysql8_by_gtid_as_it_goes() {
-    seeds(mysql_8_0_15(), LoopFs::xfs(4 * GIB), By::Gtid, &[]);
-}
-
-#[test]
-fn mysql57_by_position() {
-    seeds(
-        mysql_5_7_22(),
-        LoopFs::btrfs(4 * GIB),
-        By::Position,
-        &["--stop-applier"],
-    );
-}
-
-#[test]
-fn mysql57_by_gtid() {
-    seeds(
-        mysql_5_7_22(),
-        LoopFs::xfs(4 * GIB),
-        By::Gtid,
-        &["--stop-applier"],
-    );
-}
-
-#[test]
-fn mariadb_11_by_position() {
-    seeds(
-        mariadb_11_8(),
-        LoopFs::xfs(4 * GIB),
-        By::Position,
-        &["--stop-applier"],
-    );
-}
-
-#[test]
-fn mysql9_by_position() {
-    seeds(
-        mysql_9(),
-        LoopFs::xfs(4 * GIB),
-        By::Position,
-        &["--stop-applier"],
-    );
-}
-
-#[test]
-fn mysql9_by_gtid_as_it_goes() {
-    seeds(mysql_9(), LoopFs::btrfs(4 * GIB), By::Gtid, &[]);
+fn newer_servers() {
+    let variants: [Variant; 3] = [
+        (mariadb_11_8(), By::Position, LoopFs::xfs, STOPPED),
+        (mysql_9(), By::Position, LoopFs::xfs, STOPPED),
+        (mysql_9(), By::Gtid, LoopFs::btrfs, AS_IT_GOES),
+    ];
+    seeds_of("replicas of newer servers", &variants, 1);
 }
 
 /// A place that nobody can know is not guessed.

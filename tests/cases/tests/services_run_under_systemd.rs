@@ -1,4 +1,4 @@
-//! Does the health service do under a real systemd what its unit and its page say, in the unit's confinement?
+//! Do services do under a real systemd what their units and pages say, confined as the units say?
 
 use evenkeel_cases::house::House;
 
@@ -120,4 +120,41 @@ fn it_closes_the_port_only_where_it_may() {
     house.run("systemctl start mariadb");
     says(&house, 200);
     house.until("! nft list table inet evenkeel_health_3306 | grep -q reset");
+}
+
+/// Over ssh and without, in one run that a timer would start.
+#[test]
+fn the_fleet_is_backed_up() {
+    let house = House::new("db1", env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    house.start_mariadb();
+    house.start_sshd();
+    for unit in ["evenkeel-fleet.service", "evenkeel-fleet.timer"] {
+        house.bring_unit(unit);
+    }
+    house.run("mkdir -p /backup /var/lib/prometheus/node-exporter");
+    let list = "[every]\nrepository = \"/backup/{name}\"\n\
+                metrics = \"/var/lib/prometheus/node-exporter/evenkeel-{name}.prom\"\n\
+                [[server]]\nname = \"shop\"\nssh = \"root@shop.example\"\n\
+                [[server]]\nname = \"wiki\"\n";
+    house.write("/etc/evenkeel/fleet.toml", list, "600");
+    house.run("systemctl enable --now evenkeel-fleet.timer");
+    let timers = house.run("systemctl list-timers --no-pager evenkeel-fleet.timer");
+    assert!(timers.contains("evenkeel-fleet.service"), "{timers}");
+    house.run("systemctl start evenkeel-fleet");
+    for name in ["shop", "wiki"] {
+        house.run(&format!("evenkeel verify /backup/{name}"));
+        house.run(&format!(
+            "test -e /var/lib/prometheus/node-exporter/evenkeel-{name}.prom"
+        ));
+        // Nobody else reads what is backed up.
+        house.run(&format!(
+            "! setpriv --reuid=nobody --clear-groups ls /backup/{name}"
+        ));
+    }
+    // A member that fails makes the service fail.
+    house.run("sed -i 's/shop.example/nowhere.example/' /etc/evenkeel/fleet.toml");
+    let failed = house.output("systemctl start evenkeel-fleet");
+    assert!(!failed.status.success());
+    let said = house.run("journalctl -u evenkeel-fleet -o cat");
+    assert!(said.contains("nowhere.example"), "{said}");
 }
