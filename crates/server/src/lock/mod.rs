@@ -13,6 +13,7 @@
 //! was then not held throughout, whatever else succeeded.
 
 mod long_queries;
+mod threads;
 mod tries;
 mod watchdog;
 
