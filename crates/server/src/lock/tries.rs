@@ -1,6 +1,8 @@
 //! Asking for a lock again and again, so that nobody queues behind the request for long.
 
 use super::Locker;
+use super::flush::{self, InTheWay};
+use super::long_queries::LongQueries;
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,8 @@ pub(super) struct Wanted<'s> {
     pub(super) stops_writes: bool,
     /// It has to wait for running queries, so those are waited for first.
     pub(super) waits_for_queries: bool,
+    /// Where it is not had in time, others still wait for those who use what it flushed.
+    pub(super) flushes: bool,
     /// Undoes what a try that timed out may have left.
     pub(super) clean_up: Option<&'s str>,
 }
@@ -29,6 +33,7 @@ impl<'s> Wanted<'s> {
             statement,
             stops_writes: false,
             waits_for_queries: false,
+            flushes: false,
             clean_up: None,
         }
     }
@@ -43,6 +48,9 @@ impl Locker<'_> {
             if wanted.waits_for_queries {
                 let policy = self.limits.long_queries.clone();
                 policy.wait(&mut self.session, until, self.progress, self.cancel)?;
+                if wanted.flushes {
+                    self.wait_until_clear(&policy, wanted.statement, until)?;
+                }
             }
             let begun = Instant::now();
             let Err(error) = self.session.run(wanted.statement) else {
@@ -59,7 +67,7 @@ impl Locker<'_> {
                 self.session.run(statement)?;
             }
             if Instant::now() + pause >= until {
-                return Err(self.gave_up(wanted.statement, error));
+                return Err(self.gave_up(wanted, error));
             }
             self.progress.note(format!(
                 "the lock was not free, next try in {}",
@@ -87,17 +95,47 @@ impl Locker<'_> {
         Error::new(error.kind(), format!("failed to lock with {statement}")).because(error)
     }
 
-    fn gave_up(&self, statement: &str, error: Error) -> Error {
-        Error::new(
-            ErrorKind::LockTimeout,
-            format!(
-                "gave up on {statement} after {} rather than block queries",
-                units::duration(self.limits.deadline)
-            ),
-        )
-        .because(error)
-        .hint("look for long transactions, LOCK TABLES and DDL with SHOW FULL PROCESSLIST")
-        .hint("allow more time with --lock-deadline, or --kill-long-queries")
+    /// Waits until a try would not make others wait.
+    fn wait_until_clear(
+        &mut self,
+        long_queries: &LongQueries,
+        statement: &str,
+        until: Instant,
+    ) -> Result<()> {
+        if !self.looked_around {
+            self.looked_around = true;
+            flush::warn_if_blind(&mut self.session, self.progress);
+        }
+        let found = flush::wait_until_clear(
+            &mut self.session,
+            TRY_S,
+            long_queries,
+            until,
+            self.progress,
+            self.cancel,
+        )?;
+        let Some(found) = found else {
+            return Ok(());
+        };
+        Err(flush::gave_up(
+            statement,
+            self.limits.deadline,
+            Some(&found),
+        ))
+    }
+
+    fn gave_up(&mut self, wanted: &Wanted<'_>, error: Error) -> Error {
+        let mut found = None;
+        if wanted.flushes {
+            // What had queued behind the try ends in this time: it was not in the way.
+            if let Err(cancelled) = self.sleep(PAUSE) {
+                return cancelled;
+            }
+            // Where this fails, the error says enough.
+            let look = InTheWay::look(&mut self.session, TRY_S);
+            found = look.ok().flatten();
+        }
+        flush::gave_up(wanted.statement, self.limits.deadline, found.as_ref()).because(error)
     }
 
     fn sleep(&self, pause: Duration) -> Result<()> {
