@@ -13,8 +13,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const FLUSH: &str = "FLUSH TABLES WITH READ LOCK";
-
 /// Shorter than what is in the way; no query is long, so that only the lock's own look helps.
 fn limits(deadline: Duration) -> Limits {
     Limits {
@@ -230,6 +228,19 @@ fn past_a_query_that_runs_on() {
     }
 }
 
+/// Reads the table, and has to wait until who holds it has closed it.
+fn waiting_reader(options: &ConnectOptions) -> JoinHandle<()> {
+    let mut session = Session::open(options).unwrap();
+    let id = session.id();
+    let thread = std::thread::spawn(move || session.run("SELECT * FROM shop.t").unwrap());
+    let mut observer = Session::open(options).unwrap();
+    until("a reader waits", || {
+        row_of(&mut observer, id).is_some_and(|(state, _)| state == "Waiting for table flush")
+    });
+    thread
+}
+
+/// Nobody who holds a table is in the list, so there is a first try.
 #[test]
 fn no_try_follows_while_they_wait() {
     for server in flushing_servers() {
@@ -239,25 +250,23 @@ fn no_try_follows_while_they_wait() {
         let options = running.connect_options();
         let mut holder = running.session().unwrap();
         holder.run("LOCK TABLES shop.t READ").unwrap();
-        // Another program's try that ran out of time.
-        session.run("SET SESSION lock_wait_timeout = 1").unwrap();
-        let error = session.run(FLUSH).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::LockTimeout, "{name}: {error}");
-        let mut reader = running.session().unwrap();
-        let id = reader.id();
-        let reader = std::thread::spawn(move || reader.run("SELECT * FROM shop.t").unwrap());
-        until("a reader waits", || {
-            row_of(&mut session, id).is_some_and(|(state, _)| state == "Waiting for table flush")
-        });
-
         let before = flushes(&mut session);
-        let told = Told::new(|| ());
-        let error = lock(&options, SHORT, &told).unwrap_err();
+        // The first note is that a try has failed: from then on, readers wait.
+        let reader = Mutex::new(None);
+        let told = Told::new(|| {
+            let mut reader = reader.lock().unwrap();
+            if reader.is_none() {
+                *reader = Some(waiting_reader(&options));
+            }
+        });
+        let error = lock(&options, SHORT * 2, &told).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LockTimeout, "{name}: {error}");
         let waits = "1 session waits for a table flush";
         assert!(error.to_string().contains(waits), "{name}: {error}");
         assert!(told.note(waits), "{name}");
-        assert_eq!(flushes(&mut session), before, "{name}: it was requested");
+        assert_eq!(flushes(&mut session), before + 1, "{name}: not one try");
+        drop(told);
+        let reader = reader.into_inner().unwrap().expect("a note was given");
         assert!(!reader.is_finished(), "{name}");
 
         let holder = Mutex::new(holder);

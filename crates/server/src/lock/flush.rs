@@ -57,7 +57,8 @@ impl InTheWay {
                 "wait until query {id} ends, or end it with KILL QUERY {id}",
                 id = query.id
             ),
-            None => "look for sessions that hold LOCK TABLES … READ: others wait until they unlock"
+            None => "look for sessions that hold tables with LOCK TABLES … READ or FLUSH TABLES: others wait until they \
+                     unlock them"
                 .to_owned(),
         }
     }

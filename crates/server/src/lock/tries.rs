@@ -2,7 +2,6 @@
 
 use super::Locker;
 use super::flush::{self, InTheWay};
-use super::long_queries::LongQueries;
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use std::time::{Duration, Instant};
 
@@ -45,13 +44,7 @@ impl Locker<'_> {
         let mut pause = PAUSE;
         loop {
             self.cancel.check()?;
-            if wanted.waits_for_queries {
-                let policy = self.limits.long_queries.clone();
-                policy.wait(&mut self.session, until, self.progress, self.cancel)?;
-                if wanted.flushes {
-                    self.wait_until_clear(&policy, wanted.statement, until)?;
-                }
-            }
+            self.wait_for_queries(wanted, until)?;
             let begun = Instant::now();
             let Err(error) = self.session.run(wanted.statement) else {
                 self.has_locked(begun, wanted.stops_writes);
@@ -95,33 +88,28 @@ impl Locker<'_> {
         Error::new(error.kind(), format!("failed to lock with {statement}")).because(error)
     }
 
-    /// Waits until a try would not make others wait.
-    fn wait_until_clear(
-        &mut self,
-        long_queries: &LongQueries,
-        statement: &str,
-        until: Instant,
-    ) -> Result<()> {
+    /// Waits for queries that the statement would wait for, and that others would wait for behind it.
+    fn wait_for_queries(&mut self, wanted: &Wanted<'_>, until: Instant) -> Result<()> {
+        if !wanted.waits_for_queries {
+            return Ok(());
+        }
+        let policy = &self.limits.long_queries;
+        let (session, progress, cancel) = (&mut self.session, self.progress, self.cancel);
+        if !wanted.flushes {
+            return policy.wait(session, until, progress, cancel);
+        }
         if !self.looked_around {
             self.looked_around = true;
-            flush::warn_if_blind(&mut self.session, self.progress);
+            flush::warn_if_blind(session, progress);
         }
-        let found = flush::wait_until_clear(
-            &mut self.session,
-            TRY_S,
-            long_queries,
-            until,
-            self.progress,
-            self.cancel,
-        )?;
-        let Some(found) = found else {
-            return Ok(());
-        };
-        Err(flush::gave_up(
-            statement,
-            self.limits.deadline,
-            Some(&found),
-        ))
+        match flush::wait_until_clear(session, TRY_S, policy, until, progress, cancel)? {
+            None => Ok(()),
+            found => Err(flush::gave_up(
+                wanted.statement,
+                self.limits.deadline,
+                found.as_ref(),
+            )),
+        }
     }
 
     fn gave_up(&mut self, wanted: &Wanted<'_>, error: Error) -> Error {
