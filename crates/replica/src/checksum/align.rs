@@ -149,6 +149,9 @@ fn in_our_words(error: Error) -> Error {
         if hint.contains("--stop-applier") {
             return Some("or compare when it is over".to_owned());
         }
+        if hint.contains("--kill-long-queries") {
+            return Some("allow more time with --lock-deadline".to_owned());
+        }
         let is_ours = hint.contains("--lock-hold-limit");
         is_ours.then(|| hint.replace("--lock-hold-limit", "--lock-deadline"))
     })

@@ -72,6 +72,11 @@ pub struct Abilities {
     pub instance_lock: bool,
     /// `FLUSH ENGINE LOGS`.
     pub flush_engine_logs: bool,
+    /// `FLUSH TABLES WITH READ LOCK` waits until each open table was closed once by all who use it (a running SELECT, a
+    /// session with `LOCK TABLES … READ`), and whoever opens such a table meanwhile waits for them, too: also after the
+    /// request has timed out. Seen on MySQL 5.7.22, 8.0.15 and 9.7.4. Where MariaDB has `BACKUP STAGE`, it is got beside
+    /// readers (seen on 10.11 and 11.8). On all of them, statements that write make it wait before it closes anything.
+    pub global_lock_flushes: bool,
     /// The kind of GTID it has switched on.
     pub gtid: GtidKind,
     /// `SHOW BINARY LOG STATUS` replaces `SHOW MASTER STATUS`.
@@ -198,6 +203,7 @@ impl Abilities {
             backup_stage: maria(10, 4, 1),
             instance_lock: mysql(8, 0, 3),
             flush_engine_logs: true,
+            global_lock_flushes: !maria(10, 4, 1),
             gtid: match flavour {
                 Flavour::MariaDb => GtidKind::MariaDb,
                 Flavour::MySql => GtidKind::MySql,
@@ -284,6 +290,20 @@ mod tests {
         assert!(!of("10.11.14-MariaDB-0+deb12u2").instance_lock);
         assert!(of("8.0.15").instance_lock);
         assert!(!of("5.7.22-log").instance_lock && !of("5.7.22-log").backup_stage);
+    }
+
+    #[test]
+    fn global_locks_flush_where_there_are_no_stages() {
+        for (text, flushes) in [
+            ("5.7.22-log", true),
+            ("8.0.15", true),
+            ("9.7.4", true),
+            ("10.3.39-MariaDB", true),
+            ("10.11.14-MariaDB", false),
+            ("11.8.2-MariaDB", false),
+        ] {
+            assert_eq!(of(text).global_lock_flushes, flushes, "{text}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Queries that run for long: a global read lock would wait for them, and everybody for it.
 
+use super::threads::{self, Statement};
 use crate::connect::Session;
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use std::time::{Duration, Instant};
@@ -54,12 +55,6 @@ impl Default for LongQueries {
     }
 }
 
-struct Query {
-    id: u64,
-    seconds: u64,
-    text: String,
-}
-
 impl LongQueries {
     /// Waits until no long query runs, at most until `deadline`. Nothing is blocked meanwhile.
     pub(super) fn wait(
@@ -74,9 +69,9 @@ impl LongQueries {
         loop {
             cancel.check()?;
             let running = self.running(session)?;
-            let Some(longest) = running.iter().max_by_key(|query| query.seconds) else {
+            if running.is_empty() {
                 return Ok(());
-            };
+            }
             if !said {
                 said = true;
                 progress.note(format!(
@@ -85,55 +80,43 @@ impl LongQueries {
                 ));
             }
             if Instant::now() >= until {
-                return self.kill_or_give_up(session, &running, longest, progress);
+                return self.kill_or_give_up(session, &running, progress);
             }
             std::thread::sleep(POLL);
         }
     }
 
-    fn running(&self, session: &mut Session) -> Result<Vec<Query>> {
-        let own = session.id();
+    fn running(&self, session: &mut Session) -> Result<Vec<Statement>> {
         let threshold = self.threshold.as_secs().max(1);
-        // Not information_schema.processlist: MySQL is about to remove it.
-        let rows = session.rows("SHOW FULL PROCESSLIST")?;
-        let number = |text: Option<&str>| text.and_then(|t| t.parse().ok()).unwrap_or(0);
-        Ok(rows
-            .iter()
-            // Execute: a prepared statement.
-            .filter(|row| matches!(row.get("Command"), Some("Query" | "Execute")))
-            .map(|row| Query {
-                id: number(row.get("Id")),
-                seconds: number(row.get("Time")),
-                text: row.get("Info").unwrap_or_default().to_owned(),
-            })
-            .filter(|query| query.id != own && query.seconds >= threshold)
-            .collect())
+        let mut running = threads::running(session)?;
+        // Those who wait for a flush are held up by another, and would be killed in vain.
+        running.retain(|query| query.seconds >= threshold && !query.awaits_flush);
+        Ok(running)
     }
 
     fn kill_or_give_up(
         &self,
         session: &mut Session,
-        running: &[Query],
-        longest: &Query,
+        running: &[Statement],
         progress: &dyn Progress,
     ) -> Result<()> {
         let spared = running
             .iter()
-            .find(|query| !self.kill.contains(&QueryKind::of(&query.text)));
+            .filter(|query| !self.kill.contains(&QueryKind::of(&query.text)))
+            .max_by_key(|query| query.seconds);
         if let Some(spared) = spared {
             let text: String = spared.text.chars().take(80).collect();
             return Err(Error::new(
                 ErrorKind::LockTimeout,
-                format!(
-                    "gave up on the lock: query {} has been running for {} s: {text}",
-                    spared.id,
-                    spared.seconds.max(longest.seconds)
-                ),
+                format!("gave up on the lock: {}: {text}", spared.describe()),
             )
             .hint("wait for it with --long-query-wait, or allow --kill-long-queries"));
         }
         for query in running {
-            progress.warn(format!("killing query {} ({} s)", query.id, query.seconds));
+            progress.warn(format!(
+                "killing query {} of {} ({} s)",
+                query.id, query.user, query.seconds
+            ));
             // It may have ended by itself in the meantime.
             let _ = session.run(&format!("KILL QUERY {}", query.id));
         }

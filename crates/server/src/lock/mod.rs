@@ -7,12 +7,16 @@
 //! | [`Locker::stop_writes`] | `FLUSH TABLES WITH READ LOCK` | the same | the same |
 //!
 //! Every wait has a deadline, and is made of short tries with pauses between them: what queues
-//! behind the request gets through in the pauses. A watchdog with a connection of its own ends the
+//! behind the request gets through in the pauses. Where `FLUSH TABLES WITH READ LOCK` makes others wait
+//! beyond its try ([`Abilities::global_lock_flushes`]), there is no try while the list of threads shows
+//! that it would. A watchdog with a connection of its own ends the
 //! lock's connection when the lock is held for too long; should this whole process be stopped, the
 //! server does so a little later. If the connection was lost, [`Locker::release`] fails: the lock
 //! was then not held throughout, whatever else succeeded.
 
+mod flush;
 mod long_queries;
+mod threads;
 mod tries;
 mod watchdog;
 
@@ -96,6 +100,8 @@ pub struct Locker<'a> {
     stopped_in_vain: Duration,
     /// A `BACKUP STAGE` is in force.
     staged: bool,
+    /// It is known, and was said, whether the account sees what others run.
+    looked_around: bool,
 }
 
 impl<'a> Locker<'a> {
@@ -126,6 +132,7 @@ impl<'a> Locker<'a> {
             stopped_at: None,
             stopped_in_vain: Duration::ZERO,
             staged: false,
+            looked_around: false,
         })
     }
 
@@ -211,6 +218,7 @@ impl<'a> Locker<'a> {
         let wanted = Wanted {
             stops_writes: true,
             waits_for_queries: true,
+            flushes: self.abilities.global_lock_flushes,
             // What the statement got before it timed out must not stay.
             clean_up: Some("UNLOCK TABLES"),
             ..Wanted::new("FLUSH TABLES WITH READ LOCK")
@@ -226,6 +234,7 @@ impl<'a> Locker<'a> {
         let wanted = Wanted {
             stops_writes: true,
             waits_for_queries: true,
+            flushes: self.abilities.global_lock_flushes && flushes(before),
             ..Wanted::new(before)
         };
         self.acquire(&wanted, until)?;
@@ -285,5 +294,35 @@ impl<'a> Locker<'a> {
             units::duration(self.limits.hold)
         ))
         .hint("raise --lock-hold-limit, or find out what took so long")
+    }
+}
+
+/// Returns whether a statement of the user's own flushes as a global read lock does. `FLUSH TABLES … FOR EXPORT` does
+/// not: it gets its lock beside those who read.
+fn flushes(statement: &str) -> bool {
+    let statement = statement.to_ascii_uppercase();
+    let words: Vec<&str> = statement.split_whitespace().collect();
+    words.first() == Some(&"FLUSH")
+        && !words
+            .windows(2)
+            .any(|two| two[0] == "FOR" && two[1].starts_with("EXPORT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_flush_are_known() {
+        for statement in [
+            "flush tables with read lock",
+            "  FLUSH LOCAL TABLES WITH READ LOCK",
+            "FLUSH TABLES shop.t WITH READ LOCK",
+        ] {
+            assert!(flushes(statement), "{statement}");
+        }
+        for statement in ["FLUSH TABLES shop.t FOR EXPORT", "LOCK TABLES shop.t READ"] {
+            assert!(!flushes(statement), "{statement}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Asking for a lock again and again, so that nobody queues behind the request for long.
 
 use super::Locker;
+use super::flush::{self, InTheWay};
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ pub(super) struct Wanted<'s> {
     pub(super) stops_writes: bool,
     /// It has to wait for running queries, so those are waited for first.
     pub(super) waits_for_queries: bool,
+    /// Where it is not had in time, others still wait for those who use what it flushed.
+    pub(super) flushes: bool,
     /// Undoes what a try that timed out may have left.
     pub(super) clean_up: Option<&'s str>,
 }
@@ -29,6 +32,7 @@ impl<'s> Wanted<'s> {
             statement,
             stops_writes: false,
             waits_for_queries: false,
+            flushes: false,
             clean_up: None,
         }
     }
@@ -40,10 +44,7 @@ impl Locker<'_> {
         let mut pause = PAUSE;
         loop {
             self.cancel.check()?;
-            if wanted.waits_for_queries {
-                let policy = self.limits.long_queries.clone();
-                policy.wait(&mut self.session, until, self.progress, self.cancel)?;
-            }
+            self.wait_for_queries(wanted, until)?;
             let begun = Instant::now();
             let Err(error) = self.session.run(wanted.statement) else {
                 self.has_locked(begun, wanted.stops_writes);
@@ -59,7 +60,7 @@ impl Locker<'_> {
                 self.session.run(statement)?;
             }
             if Instant::now() + pause >= until {
-                return Err(self.gave_up(wanted.statement, error));
+                return Err(self.gave_up(wanted, error));
             }
             self.progress.note(format!(
                 "the lock was not free, next try in {}",
@@ -87,17 +88,42 @@ impl Locker<'_> {
         Error::new(error.kind(), format!("failed to lock with {statement}")).because(error)
     }
 
-    fn gave_up(&self, statement: &str, error: Error) -> Error {
-        Error::new(
-            ErrorKind::LockTimeout,
-            format!(
-                "gave up on {statement} after {} rather than block queries",
-                units::duration(self.limits.deadline)
-            ),
-        )
-        .because(error)
-        .hint("look for long transactions, LOCK TABLES and DDL with SHOW FULL PROCESSLIST")
-        .hint("allow more time with --lock-deadline, or --kill-long-queries")
+    /// Waits for queries that the statement would wait for, and that others would wait for behind it.
+    fn wait_for_queries(&mut self, wanted: &Wanted<'_>, until: Instant) -> Result<()> {
+        if !wanted.waits_for_queries {
+            return Ok(());
+        }
+        let policy = &self.limits.long_queries;
+        let (session, progress, cancel) = (&mut self.session, self.progress, self.cancel);
+        if !wanted.flushes {
+            return policy.wait(session, until, progress, cancel);
+        }
+        if !self.looked_around {
+            self.looked_around = true;
+            flush::warn_if_blind(session, progress);
+        }
+        match flush::wait_until_clear(session, TRY_S, policy, until, progress, cancel)? {
+            None => Ok(()),
+            found => Err(flush::gave_up(
+                wanted.statement,
+                self.limits.deadline,
+                found.as_ref(),
+            )),
+        }
+    }
+
+    fn gave_up(&mut self, wanted: &Wanted<'_>, error: Error) -> Error {
+        let mut found = None;
+        if wanted.flushes {
+            // What had queued behind the try ends in this time: it was not in the way.
+            if let Err(cancelled) = self.sleep(PAUSE) {
+                return cancelled;
+            }
+            // Where this fails, the error says enough.
+            let look = InTheWay::look(&mut self.session, TRY_S);
+            found = look.ok().flatten();
+        }
+        flush::gave_up(wanted.statement, self.limits.deadline, found.as_ref()).because(error)
     }
 
     fn sleep(&self, pause: Duration) -> Result<()> {
