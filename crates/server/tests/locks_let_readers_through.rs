@@ -25,6 +25,7 @@ fn limits(deadline: Duration) -> Limits {
     }
 }
 
+const ON_THE_TABLE: &str = "SELECT SLEEP(600) FROM shop.t";
 const SHORT: Duration = Duration::from_secs(3);
 const LONG: Duration = Duration::from_secs(60);
 
@@ -67,12 +68,12 @@ fn row_of(observer: &mut Session, id: u64) -> Option<(String, u64)> {
     Some((state, own.get("Time")?.parse().ok()?))
 }
 
-/// A query on the table that runs until it is killed, and has run for longer than a single try takes.
-fn sleeper(options: &ConnectOptions) -> (u64, JoinHandle<()>) {
+/// A query that runs until it is killed, and has run for longer than a single try takes.
+fn sleeper(options: &ConnectOptions, sql: &'static str) -> (u64, JoinHandle<()>) {
     let mut session = Session::open(options).unwrap();
     let id = session.id();
     let thread = std::thread::spawn(move || {
-        let _ = session.run("SELECT SLEEP(600) FROM shop.t");
+        let _ = session.run(sql);
     });
     let mut observer = Session::open(options).unwrap();
     until("the query has been running for two seconds", || {
@@ -188,7 +189,7 @@ fn past_a_query_that_runs_on() {
         let name = server.name;
         let abilities = Abilities::probe(&mut session).unwrap();
         let options = running.connect_options();
-        let (id, asleep) = sleeper(&options);
+        let (id, asleep) = sleeper(&options, ON_THE_TABLE);
         let reader = Application::reader(&options);
         let seen = Arc::new(Mutex::new(None));
         let watcher = Application::watcher(&options, &seen);
@@ -225,6 +226,20 @@ fn past_a_query_that_runs_on() {
         lock(&options, LONG, &told).unwrap_or_else(|e| panic!("{name}: {}", e.chain()));
         asleep.join().unwrap();
         reader.end();
+    }
+}
+
+/// A statement that uses no table is not waited for.
+#[test]
+fn past_a_query_without_a_table() {
+    for server in flushing_servers() {
+        let scratch = Scratch::new();
+        let (running, _) = shop(&server, &scratch);
+        let options = running.connect_options();
+        let (_, asleep) = sleeper(&options, "SELECT SLEEP(600)");
+        lock(&options, LONG, &Told::new(|| ()))
+            .unwrap_or_else(|e| panic!("{}: {}", server.name, e.chain()));
+        assert!(!asleep.is_finished(), "{}", server.name);
     }
 }
 
@@ -285,7 +300,7 @@ fn an_account_that_sees_nobody_is_warned_once() {
         let name = server.name;
         session.run("CREATE USER few@localhost").unwrap();
         session.run("GRANT RELOAD ON *.* TO few@localhost").unwrap();
-        let (id, asleep) = sleeper(&running.connect_options());
+        let (id, asleep) = sleeper(&running.connect_options(), ON_THE_TABLE);
         let before = flushes(&mut session);
         let told = Told::new(|| ());
         let few = ConnectOptions::over_socket(running.socket(), "few");

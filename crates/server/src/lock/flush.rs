@@ -23,8 +23,8 @@ pub(super) struct InTheWay {
 
 impl InTheWay {
     /// Looks for statements that have been running for `seconds` and for sessions that wait for a flush. Where there are
-    /// neither, nothing is in the way.
-    pub(super) fn look(session: &mut Session, seconds: u64) -> Result<Option<Self>> {
+    /// neither, nothing is in the way; nor where no table is in use, if all would be seen: a `SELECT SLEEP(…)`.
+    pub(super) fn look(session: &mut Session, seconds: u64, sight: Sight) -> Result<Option<Self>> {
         let all = threads::running(session)?;
         let (waiting, running): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|query| query.awaits_flush);
@@ -34,7 +34,8 @@ impl InTheWay {
             longest,
             waiting: waiting.len(),
         };
-        let is_clear = found.longest.is_none() && found.waiting == 0;
+        let is_clear = found.waiting == 0
+            && (found.longest.is_none() || sight.tables && no_table_is_used(session)?);
         Ok((!is_clear).then_some(found))
     }
 
@@ -77,16 +78,32 @@ impl InTheWay {
     }
 }
 
-/// Warns an account that does not see what others run.
-pub(super) fn warn_if_blind(session: &mut Session, progress: &dyn Progress) {
+fn no_table_is_used(session: &mut Session) -> Result<bool> {
+    let used = session.rows("SHOW OPEN TABLES WHERE In_use > 0")?;
+    Ok(used.is_empty())
+}
+
+/// What the account sees of others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sight {
+    /// Every table that is in use.
+    tables: bool,
+}
+
+/// Returns what the account sees, and warns one that does not see what others run.
+pub(super) fn sight(session: &mut Session, progress: &dyn Progress) -> Sight {
     // Where it cannot be found out, it is not known that they are seen.
-    let missing = missing_privileges(session, &[Privilege::Process]);
-    if !missing.is_ok_and(|missing| missing.is_empty()) {
+    let all = [Privilege::Process, Privilege::SelectAll];
+    let missing = missing_privileges(session, &all).unwrap_or_else(|_| all.to_vec());
+    if missing.contains(&Privilege::Process) {
         progress.warn(
             "without the privilege PROCESS, queries of other accounts are not seen: if one runs for long, others may \
              wait for the tables that it uses until it ends"
                 .to_owned(),
         );
+    }
+    Sight {
+        tables: !missing.contains(&Privilege::SelectAll),
     }
 }
 
@@ -94,7 +111,7 @@ pub(super) fn warn_if_blind(session: &mut Session, progress: &dyn Progress) {
 /// `until`, and then returns what is in the way. Queries that have become long are treated as `long_queries` says.
 pub(super) fn wait_until_clear(
     session: &mut Session,
-    seconds: u64,
+    (seconds, sight): (u64, Sight),
     long_queries: &LongQueries,
     until: Instant,
     progress: &dyn Progress,
@@ -103,7 +120,7 @@ pub(super) fn wait_until_clear(
     let mut said: Option<(InTheWay, Instant)> = None;
     loop {
         long_queries.wait(session, until, progress, cancel)?;
-        let Some(found) = InTheWay::look(session, seconds)? else {
+        let Some(found) = InTheWay::look(session, seconds, sight)? else {
             return Ok(None);
         };
         if Instant::now() >= until {

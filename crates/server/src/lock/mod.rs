@@ -100,8 +100,8 @@ pub struct Locker<'a> {
     stopped_in_vain: Duration,
     /// A `BACKUP STAGE` is in force.
     staged: bool,
-    /// It is known, and was said, whether the account sees what others run.
-    looked_around: bool,
+    /// What the account sees of others, once that is known.
+    sight: Option<flush::Sight>,
 }
 
 impl<'a> Locker<'a> {
@@ -132,7 +132,7 @@ impl<'a> Locker<'a> {
             stopped_at: None,
             stopped_in_vain: Duration::ZERO,
             staged: false,
-            looked_around: false,
+            sight: None,
         })
     }
 

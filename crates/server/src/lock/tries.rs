@@ -98,11 +98,10 @@ impl Locker<'_> {
         if !wanted.flushes {
             return policy.wait(session, until, progress, cancel);
         }
-        if !self.looked_around {
-            self.looked_around = true;
-            flush::warn_if_blind(session, progress);
-        }
-        match flush::wait_until_clear(session, TRY_S, policy, until, progress, cancel)? {
+        let sight = *self
+            .sight
+            .get_or_insert_with(|| flush::sight(session, progress));
+        match flush::wait_until_clear(session, (TRY_S, sight), policy, until, progress, cancel)? {
             None => Ok(()),
             found => Err(flush::gave_up(
                 wanted.statement,
@@ -114,13 +113,13 @@ impl Locker<'_> {
 
     fn gave_up(&mut self, wanted: &Wanted<'_>, error: Error) -> Error {
         let mut found = None;
-        if wanted.flushes {
+        if let Some(sight) = self.sight.filter(|_| wanted.flushes) {
             // What had queued behind the try ends in this time: it was not in the way.
             if let Err(cancelled) = self.sleep(PAUSE) {
                 return cancelled;
             }
             // Where this fails, the error says enough.
-            let look = InTheWay::look(&mut self.session, TRY_S);
+            let look = InTheWay::look(&mut self.session, TRY_S, sight);
             found = look.ok().flatten();
         }
         flush::gave_up(wanted.statement, self.limits.deadline, found.as_ref()).because(error)
