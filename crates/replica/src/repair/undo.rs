@@ -2,7 +2,7 @@
 
 use super::carry_out::{carry_out, refuse_changed};
 use super::execute::may_write;
-use super::journal::{Begun, Journal, JournalRecord, SCHEMA};
+use super::journal::{Begun, Journal, JournalRecord, SCHEMA, Told};
 use super::plan::{PlannedTable, now};
 use super::stand::Standing;
 use super::writer::{Change, Writer};
@@ -71,27 +71,7 @@ pub fn undo(request: &UndoRequest, run: Run<'_>) -> Result<Undone> {
     let mut standing = Standing::anywhere(&replica, pid, &request.comparison, run)?;
     let there = catalog::read(&mut replica.session, &selection)?;
     let changes = Change::all(&tables, &there)?;
-    writer.begin()?;
-    let (mut changed, mut is_before) = (Vec::new(), true);
-    for change in &changes {
-        for row in &change.table.rows {
-            let now = writer.locked(change, row)?;
-            is_before &= now == row.source;
-            if now != row.replica {
-                changed.push(change.named(row));
-            }
-        }
-    }
-    if !changed.is_empty() {
-        writer.roll_back();
-        if is_before && told.committed.is_none() {
-            told.file.found(false)?;
-            return Err(nothing(&request.id));
-        }
-        let since = format!("the repair {}", request.id);
-        let hint = "compare the replica, and make a new plan, if they are wrong";
-        return Err(refuse_changed(&changed, &since, hint));
-    }
+    as_it_left_them(&mut writer, &changes, &mut told)?;
     if told.committed.is_none() {
         told.file.found(true)?;
     }
@@ -124,6 +104,32 @@ pub fn undo(request: &UndoRequest, run: Run<'_>) -> Result<Undone> {
         rows: tables.iter().map(|table| table.rows.len()).sum(),
         applier_held,
     })
+}
+
+/// Begins the transaction, and refuses rows that are not as the repair left them.
+fn as_it_left_them(writer: &mut Writer, changes: &[Change<'_>], told: &mut Told) -> Result<()> {
+    writer.begin()?;
+    let (mut changed, mut is_before) = (Vec::new(), true);
+    for change in changes {
+        for row in &change.table.rows {
+            let now = writer.locked(change, row)?;
+            is_before &= now == row.source;
+            if now != row.replica {
+                changed.push(change.named(row));
+            }
+        }
+    }
+    if changed.is_empty() {
+        return Ok(());
+    }
+    writer.roll_back();
+    if is_before && told.committed.is_none() {
+        told.file.found(false)?;
+        return Err(nothing(&told.begun.id));
+    }
+    let since = format!("the repair {}", told.begun.id);
+    let hint = "compare the replica, and make a new plan, if they are wrong";
+    Err(refuse_changed(&changed, &since, hint))
 }
 
 fn turned(table: PlannedTable) -> PlannedTable {
