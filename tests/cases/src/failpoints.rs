@@ -218,6 +218,18 @@ pub const CHECKSUM: [&str; 5] = [
     "checksum::replica_seen",
 ];
 
+/// Points of a repair of a replica's rows, once its SQL thread stands. Nothing is committed at the first ones.
+pub const REPAIR: [&str; 5] = [
+    "applier::advanced",
+    "repair::journalled",
+    "repair::deleted",
+    "repair::written",
+    "repair::committing",
+];
+
+/// Points of a repair of a replica's rows that was committed.
+pub const REPAIRED: [&str; 3] = ["repair::committed", "repair::noted", "applier::started"];
+
 /// Returns every name above but those of loads, without the `#n` of a later time.
 #[must_use]
 pub fn all() -> Vec<&'static str> {
@@ -230,6 +242,8 @@ pub fn all() -> Vec<&'static str> {
         .chain(&APPLIER)
         .chain(&CLOSING_GAPS)
         .chain(&CHECKSUM)
+        .chain(&REPAIR)
+        .chain(&REPAIRED)
         .chain(&ENGINE)
         .chain(&PREPARE)
         .chain(&LVM)

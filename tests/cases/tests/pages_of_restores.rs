@@ -343,11 +343,14 @@ fn is_my_replica_equal() {
     let mut page = Page::open(&house, "tasks/is-my-replica-equal.md");
     page.run("# evenkeel replica checksum");
     page.before(
-        "--database shop",
+        "checksum --database shop",
         "mariadb -e 'SET sql_log_bin = 0; DELETE FROM shop.orders WHERE id = 2; \
          UPDATE shop.orders SET n = 0 WHERE id = 3'",
     );
-    page.code("--database shop", 4);
+    page.code("checksum --database shop", 4);
     page.run("--database shop");
+    page.code("--output db2.plan", 4);
+    page.run("--output db2.plan");
+    page.run("--execute db2.plan");
     page.end();
 }

@@ -26,6 +26,7 @@ mod mount;
 mod plugin;
 mod prewarm;
 mod queue;
+mod repair;
 mod replay;
 mod replica;
 mod repository;
@@ -76,6 +77,7 @@ pub use queue::{
     Queue, QueueCheck, QueueCompact, QueueForward, QueuePeek, QueueSalvage, QueueStatus,
     QueueTarget, QueueVerb,
 };
+pub use repair::ReplicaRepair;
 pub use replay::{Replay, ReplayOrder, ReplayRounds, Speed};
 pub use replica::{
     AskedServers, Replica, ReplicaChecksum, ReplicaDiagnose, ReplicaStatus, ReplicaVerb,

@@ -1,6 +1,6 @@
 //! `replica`.
 
-use super::{Connection, Servers, span};
+use super::{Connection, ReplicaRepair, Servers, span};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,8 @@ const EXAMPLES: &str = "\
 Examples:
   evenkeel replica status db1 db2 db3           Who replicates from whom, and how far behind
   evenkeel replica diagnose db1 db2 db3         What is wrong, what repairs it, and what not to do
-  evenkeel replica checksum db2                 Whether db2 has the rows of its source";
+  evenkeel replica checksum db2                 Whether db2 has the rows of its source
+  evenkeel replica repair db2 --output PLAN     What would make them so";
 
 /// Show replicas and their sources, and say what is wrong with them.
 #[derive(Args, Debug)]
@@ -29,6 +30,8 @@ pub enum ReplicaVerb {
     Diagnose(ReplicaDiagnose),
     /// Compare a replica with its source, row by row, while both are in use.
     Checksum(Box<ReplicaChecksum>),
+    /// Make the rows of a replica those of its source: first as a plan.
+    Repair(Box<ReplicaRepair>),
 }
 
 const STATUS: &str = "\

@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 35] = [
+const CONNECTING: [(&str, &str); 36] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -81,6 +81,7 @@ const CONNECTING: [(&str, &str); 35] = [
     ("replay", "{slow.log} --read-only"),
     ("replica checksum", ""),
     ("replica diagnose", ""),
+    ("replica repair", "--output={new}"),
     ("replica status", ""),
     ("top", "--count=1 --interval=500ms"),
 ];
@@ -274,6 +275,7 @@ restore --target | directory | 0 | "target": "PATH" | restore {repository} --tar
 restore repository | repository | 0 | "files": 1 | restore {} --target={new}
 replica checksum --fleet | watched.toml | 14 | nobody is let in | replica checksum a --fleet={}
 replica diagnose --fleet | watched.toml | 14 | nobody is let in | replica diagnose --fleet={}
+replica repair --fleet | watched.toml | 14 | nobody is let in | replica repair a --output={new} --fleet={}
 replica status --fleet | watched.toml | 14 | nobody is let in | replica status --fleet={}
 top --fleet | watched.toml | 14 | nobody is let in | top --fleet={} --count=1 --interval=500ms
 url compress --table | table | 0 | | url compress {urls} --table={}

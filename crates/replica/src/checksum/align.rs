@@ -31,9 +31,9 @@ const SEE: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
 const MARK: &str = "SAVEPOINT evenkeel";
 const BACK: &str = "ROLLBACK TO SAVEPOINT evenkeel";
 /// How often it is tried again, when the SQL thread was somewhere else than it should be.
-const TRIES: usize = 3;
+pub(crate) const TRIES: usize = 3;
 /// How long the SQL thread stands at most before the watchdog starts it, besides the waits that have a deadline.
-const HOLD: Duration = Duration::from_secs(60);
+pub(crate) const HOLD: Duration = Duration::from_secs(60);
 /// How long the source's lock may last.
 const LOCKED: Duration = Duration::from_secs(10);
 /// Events that are no transactions are short, and few.
@@ -41,17 +41,17 @@ const FEW_BYTES: u64 = 1 << 20;
 
 /// Two views of one place.
 #[derive(Debug)]
-pub(super) struct Pair {
-    pub(super) source: View,
-    pub(super) replica: View,
+pub(crate) struct Pair {
+    pub(crate) source: View,
+    pub(crate) replica: View,
 }
 
 /// A connection that sees one point in time.
 #[derive(Debug)]
-pub(super) struct View(Connection);
+pub(crate) struct View(Connection);
 
 impl View {
-    fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Self> {
+    pub(crate) fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Self> {
         let mut connection = Connection::open(options, cancel)?;
         for statement in FIRST_STATEMENTS {
             connection.run(statement)?;
@@ -66,7 +66,7 @@ impl View {
     }
 
     /// Runs a statement and hands over each row's cells.
-    pub(super) fn each_row(
+    pub(crate) fn each_row(
         &mut self,
         sql: &str,
         take: &mut dyn FnMut(&[Option<&str>]) -> Result<()>,
@@ -115,9 +115,9 @@ fn senseless() -> Error {
 
 /// Pairs of views, and what they cost.
 #[derive(Debug)]
-pub(super) struct Aligned {
-    pub(super) pairs: Vec<Pair>,
-    pub(super) places: Vec<Position>,
+pub(crate) struct Aligned {
+    pub(crate) pairs: Vec<Pair>,
+    pub(crate) places: Vec<Position>,
     /// How long the SQL thread stood, or was on its way.
     pub(super) applier_held: Duration,
     /// How long writes on the source waited.
@@ -129,7 +129,7 @@ pub(super) struct Aligned {
 ///
 /// Errors: those of the sessions; `LockTimeout` when the SQL thread could not be stopped or did not get there in time, or
 /// the source could not be locked; `Busy` beside another run.
-pub(super) fn align(sides: &mut Sides, request: &ChecksumRequest, run: Run<'_>) -> Result<Aligned> {
+pub(crate) fn align(sides: &mut Sides, request: &ChecksumRequest, run: Run<'_>) -> Result<Aligned> {
     let mut tries = 1;
     loop {
         match try_to(sides, request, run) {
@@ -144,7 +144,7 @@ pub(super) fn align(sides: &mut Sides, request: &ChecksumRequest, run: Run<'_>) 
 }
 
 /// Whoever stops an applier for a backup has other options.
-fn in_our_words(error: Error) -> Error {
+pub(crate) fn in_our_words(error: Error) -> Error {
     error.rehinted(|hint| {
         if hint.contains("--stop-applier") {
             return Some("or compare when it is over".to_owned());
@@ -219,13 +219,13 @@ fn try_to(sides: &mut Sides, request: &ChecksumRequest, run: Run<'_>) -> Result<
 }
 
 /// Views of the source that see one place.
-struct Group {
-    place: Position,
-    views: Vec<View>,
+pub(crate) struct Group {
+    pub(crate) place: Position,
+    pub(crate) views: Vec<View>,
 }
 
 /// Has the source look, and returns how long writes waited for that.
-fn look(
+pub(crate) fn look(
     sides: &mut Sides,
     mut views: Vec<View>,
     deadline: Duration,
@@ -285,7 +285,7 @@ fn own_place(view: &mut View) -> Result<Position> {
 }
 
 /// Returns whether only what is no transaction lies between a place and the one behind it.
-fn is_as_good(source: &mut Session, at: &Position, place: &Position) -> Result<bool> {
+pub(crate) fn is_as_good(source: &mut Session, at: &Position, place: &Position) -> Result<bool> {
     if at == place {
         return Ok(true);
     }

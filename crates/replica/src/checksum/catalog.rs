@@ -14,35 +14,35 @@ const TRANSACTIONAL: [&str; 3] = ["InnoDB", "ROCKSDB", "TokuDB"];
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ComparableTable {
-    pub(super) name: TableName,
-    pub(super) engine: String,
+pub(crate) struct ComparableTable {
+    pub(crate) name: TableName,
+    pub(crate) engine: String,
     /// In order.
-    pub(super) columns: Vec<Column>,
+    pub(crate) columns: Vec<Column>,
     /// Keys that no two rows share, by name.
-    pub(super) keys: Vec<Key>,
+    pub(crate) keys: Vec<Key>,
     /// The server's guess.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     /// It has rows that a plain read does not show.
-    pub(super) has_history: bool,
+    pub(crate) has_history: bool,
 }
 
 /// A key that no two rows share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) name: String,
+pub(crate) struct Key {
+    pub(crate) name: String,
     /// Positions in the table's columns; `None` for what is no column as it is.
-    pub(super) columns: Vec<Option<usize>>,
+    pub(crate) columns: Vec<Option<usize>>,
     /// How many of them order rows as literals compare.
-    pub(super) ordering: usize,
-    pub(super) nullable: bool,
+    pub(crate) ordering: usize,
+    pub(crate) nullable: bool,
 }
 
 /// All tables that are meant, by name.
-pub(super) type Catalog = BTreeMap<TableName, ComparableTable>;
+pub(crate) type Catalog = BTreeMap<TableName, ComparableTable>;
 
 impl ComparableTable {
-    pub(super) fn quoted(&self) -> String {
+    pub(crate) fn quoted(&self) -> String {
         let (database, table) = (
             quote_name(&self.name.database),
             quote_name(&self.name.table),
@@ -51,7 +51,7 @@ impl ComparableTable {
     }
 
     /// Returns why its rows cannot be compared.
-    pub(super) fn refusal(&self) -> Option<String> {
+    pub(crate) fn refusal(&self) -> Option<String> {
         let is_transactional = TRANSACTIONAL
             .iter()
             .any(|one| one.eq_ignore_ascii_case(&self.engine));
@@ -66,19 +66,32 @@ impl ComparableTable {
     }
 
     /// Returns the key that names its rows: the primary one, else the shortest that has no NULL.
-    pub(super) fn identity(&self) -> Option<&Key> {
+    pub(crate) fn identity(&self) -> Option<&Key> {
         let whole = |key: &&Key| !key.nullable && key.columns.iter().all(Option::is_some);
         let rank = |key: &&Key| (key.name != "PRIMARY", key.columns.len());
         self.keys.iter().filter(whole).min_by_key(rank)
     }
 
+    /// Returns its columns and the key that names its rows, in words that stay the same.
+    pub(crate) fn definition(&self) -> String {
+        let columns = self.columns.iter();
+        let columns = columns.map(|one| format!("{} {}", quote_name(&one.name), described(one)));
+        let key = self.identity().into_iter().flat_map(|key| &key.columns);
+        let key = key.flatten().map(|at| quote_name(&self.columns[*at].name));
+        format!(
+            "{}; key: {}",
+            columns.collect::<Vec<_>>().join(", "),
+            key.collect::<Vec<_>>().join(", ")
+        )
+    }
+
     /// Returns what ranges of it depend on, and what was compared.
-    pub(super) fn shape(&self) -> String {
+    pub(crate) fn shape(&self) -> String {
         format!("{:?} {:?}", self.columns, self.identity())
     }
 
     /// Returns how it differs from the same table of the replica.
-    pub(super) fn difference(&self, replica: &Self) -> Option<String> {
+    pub(crate) fn difference(&self, replica: &Self) -> Option<String> {
         for (at, here) in self.columns.iter().enumerate() {
             let Some(there) = replica.columns.iter().find(|one| one.name == here.name) else {
                 return Some(format!("column '{}' is only on the source", here.name));
@@ -127,7 +140,7 @@ fn described(column: &Column) -> String {
 }
 
 /// Reads the tables that are meant.
-pub(super) fn read(session: &mut Session, selection: &ChecksumSelection) -> Result<Catalog> {
+pub(crate) fn read(session: &mut Session, selection: &ChecksumSelection) -> Result<Catalog> {
     let meant = meant(selection);
     let mut catalog = Catalog::new();
     let sql = format!(
@@ -272,7 +285,7 @@ fn keys(session: &mut Session, meant: &str, catalog: &mut Catalog) -> Result<()>
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn table(columns: Vec<Column>, key: &[usize]) -> ComparableTable {

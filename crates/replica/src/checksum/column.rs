@@ -1,25 +1,26 @@
 //! What a column's type means for comparing it: as bytes, never by a collation, a session's time zone or a rounding.
 
+use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Column {
-    pub(super) name: String,
+pub(crate) struct Column {
+    pub(crate) name: String,
     /// `varchar`
-    pub(super) data_type: String,
+    pub(crate) data_type: String,
     /// `varchar(20)`; without the display width of integers, which newer servers leave out.
-    pub(super) full_type: String,
-    pub(super) charset: Option<String>,
-    pub(super) collation: Option<String>,
-    pub(super) nullable: bool,
+    pub(crate) full_type: String,
+    pub(crate) charset: Option<String>,
+    pub(crate) collation: Option<String>,
+    pub(crate) nullable: bool,
     /// Its values are computed; `stored` says that they are kept.
-    pub(super) computed: bool,
-    pub(super) stored: bool,
+    pub(crate) computed: bool,
+    pub(crate) stored: bool,
 }
 
 impl Column {
-    pub(super) fn is_integer(&self) -> bool {
+    pub(crate) fn is_integer(&self) -> bool {
         matches!(
             &*self.data_type,
             "tinyint" | "smallint" | "mediumint" | "int" | "bigint"
@@ -51,13 +52,13 @@ impl Column {
     }
 
     /// Returns whether it is compared: what is computed when it is read is not kept anywhere.
-    pub(super) fn counts(&self) -> bool {
+    pub(crate) fn counts(&self) -> bool {
         !self.computed || self.stored
     }
 
     /// Returns whether a literal of a value compares with the column as its index orders it. ENUM and SET do not: by
     /// number, not by text.
-    pub(super) fn compares(&self) -> bool {
+    pub(crate) fn compares(&self) -> bool {
         self.is_plain() || self.is_short_text() && self.is_with_charset_if_text()
     }
 
@@ -67,7 +68,7 @@ impl Column {
 
     /// Returns what adds its value to a row's text, so that no two rows have the same one: NULLs are said elsewhere,
     /// and of what has any bytes, the length comes first.
-    pub(super) fn as_part(&self) -> String {
+    pub(crate) fn as_part(&self) -> String {
         let name = quote_name(&self.name);
         match &*self.data_type {
             _ if self.is_plain() => name,
@@ -81,7 +82,7 @@ impl Column {
     }
 
     /// Returns what to select to get the value itself, as text without loss: bytes in hexadecimal.
-    pub(super) fn as_value(&self) -> String {
+    pub(crate) fn as_value(&self) -> String {
         let name = quote_name(&self.name);
         match &*self.data_type {
             _ if self.is_plain() => name,
@@ -94,16 +95,22 @@ impl Column {
     }
 
     /// Whether a text can be a value of it, as [`Column::as_value`] gives it.
-    pub(super) fn could_be(&self, value: &str) -> bool {
+    pub(crate) fn could_be(&self, value: &str) -> bool {
         let is_of = |letters: &str| value.chars().all(|one| letters.contains(one));
-        !value.is_empty() && self.is_integer() && is_of("-0123456789")
-            || !value.is_empty() && self.data_type == "decimal" && is_of("-.0123456789")
-            || !self.is_integer() && self.is_plain() && is_of("-:. 0123456789")
-            || !self.is_plain() && value.chars().all(|one| one.is_ascii_hexdigit())
+        let is_some_of = |letters: &str| !value.is_empty() && is_of(letters);
+        match &*self.data_type {
+            _ if self.is_integer() => is_some_of("-0123456789"),
+            "decimal" => is_some_of("-.0123456789"),
+            "float" | "double" => is_some_of("-+.e0123456789"),
+            "bit" | "enum" | "set" => is_some_of("0123456789"),
+            "uuid" | "inet6" | "inet4" => is_of("-:.0123456789abcdef"),
+            _ if self.is_plain() => is_of("-:. 0123456789"),
+            _ => value.chars().all(|one| one.is_ascii_hexdigit()),
+        }
     }
 
     /// Returns a value, as [`Column::as_value`] gives it, as a literal that compares as the column does.
-    pub(super) fn literal(&self, value: &str) -> String {
+    pub(crate) fn literal(&self, value: &str) -> String {
         match &self.charset {
             _ if self.is_integer() || self.data_type == "decimal" => value.to_owned(),
             _ if self.is_plain() => format!("'{value}'"),
@@ -113,8 +120,32 @@ impl Column {
         }
     }
 
+    /// Returns a value, as [`Column::as_value`] gives it, as a literal that is that value exactly, for writing it and for
+    /// finding it by a key.
+    ///
+    /// Errors: `Failed` for a text that is no value of the column: it would become part of a statement.
+    pub(crate) fn exact_literal(&self, value: Option<&str>) -> Result<String> {
+        let Some(value) = value else {
+            return Ok("NULL".to_owned());
+        };
+        if !self.could_be(value) {
+            return Err(Error::failed(format!(
+                "a value of column '{}' makes no sense",
+                self.name
+            )));
+        }
+        Ok(match &*self.data_type {
+            // As a DOUBLE: the integer -0 has no sign.
+            "float" | "double" if !value.contains('e') => format!("{value}e0"),
+            "float" | "double" | "bit" | "enum" | "set" => value.to_owned(),
+            // No JSON is made of bytes without a character set.
+            "json" if self.charset.is_none() => format!("_utf8mb4 X'{value}'"),
+            _ => self.literal(value),
+        })
+    }
+
     /// Returns a value, as [`Column::as_value`] gives it, for people.
-    pub(super) fn shown(&self, value: &str) -> String {
+    pub(crate) fn shown(&self, value: &str) -> String {
         let is_bytes = !self.is_plain()
             && !matches!(
                 &*self.data_type,
@@ -144,7 +175,7 @@ fn text_of(hex: &str) -> Option<String> {
 
 #[cfg(test)]
 impl Column {
-    pub(super) fn for_tests(name: &str, data_type: &str, charset: Option<&str>) -> Self {
+    pub(crate) fn for_tests(name: &str, data_type: &str, charset: Option<&str>) -> Self {
         Self {
             name: name.to_owned(),
             data_type: data_type.to_owned(),
@@ -182,6 +213,37 @@ mod tests {
                 "{data_type}"
             );
         }
+    }
+
+    #[test]
+    fn exact_literals_are_values_and_nothing_else() {
+        let exact = |data_type: &str, charset, value| {
+            let column = Column::for_tests("c", data_type, charset);
+            column.exact_literal(Some(value))
+        };
+        for (data_type, charset, value, literal) in [
+            ("float", None, "-0", "-0e0"),
+            ("double", None, "1.5e-300", "1.5e-300"),
+            ("enum", Some("latin1"), "0", "0"),
+            ("bit", None, "18446744073709551615", "18446744073709551615"),
+            ("json", None, "7B7D", "_utf8mb4 X'7B7D'"),
+            ("uuid", None, "123e4567-e89b", "'123e4567-e89b'"),
+            ("geometry", None, "00", "X'00'"),
+        ] {
+            assert_eq!(exact(data_type, charset, value).unwrap(), literal);
+        }
+        for data_type in [
+            "int", "decimal", "double", "enum", "uuid", "date", "text", "json",
+        ] {
+            for hostile in ["1' OR '1", "1) --", "1;", "0x'", "\n"] {
+                assert!(
+                    exact(data_type, None, hostile).is_err(),
+                    "{data_type} {hostile}"
+                );
+            }
+        }
+        let column = Column::for_tests("c", "int", None);
+        assert_eq!(column.exact_literal(None).unwrap(), "NULL");
     }
 
     #[test]

@@ -12,14 +12,14 @@
 //! What is unequal at the first look is looked at again with other views, and counts only if it still is: a table that
 //! was truncated under a view, or a definition that was on its way, is no difference.
 
-mod align;
-mod catalog;
-mod column;
+pub(crate) mod align;
+pub(crate) mod catalog;
+pub(crate) mod column;
 mod filter;
 mod report;
 mod request;
 mod rows;
-mod sides;
+pub(crate) mod sides;
 mod sql;
 mod state;
 mod work;

@@ -4,7 +4,7 @@ use super::request::TableName;
 use serde::{Deserialize, Serialize};
 
 /// What a comparison found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct ChecksumReport {
     /// The replica: where it was reached.
     pub replica: String,
@@ -99,6 +99,9 @@ pub struct KeyValue {
     pub column: String,
     /// The value: bytes that are no text as `0x…`.
     pub value: String,
+    /// The value as a server gives it, for statements.
+    #[serde(skip)]
+    pub(crate) raw: String,
 }
 
 impl ComparedTable {

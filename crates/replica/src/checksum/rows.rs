@@ -188,6 +188,7 @@ fn shown(identity: &[Column], key: &[String]) -> Vec<KeyValue> {
         .map(|(column, value)| KeyValue {
             column: column.name.clone(),
             value: column.shown(value),
+            raw: value.clone(),
         })
         .collect()
 }

@@ -13,14 +13,14 @@ const PACKET_MIN: u64 = 1 << 20;
 
 /// One server.
 #[derive(Debug)]
-pub(super) struct Side {
-    pub(super) options: ConnectOptions,
-    pub(super) session: Session,
-    pub(super) abilities: Abilities,
+pub(crate) struct Side {
+    pub(crate) options: ConnectOptions,
+    pub(crate) session: Session,
+    pub(crate) abilities: Abilities,
 }
 
 impl Side {
-    fn open(options: &ConnectOptions) -> Result<Self> {
+    pub(crate) fn open(options: &ConnectOptions) -> Result<Self> {
         let mut session = Session::open(options)?;
         // MySQL 8 would answer with what it knew a day ago.
         session.run(
@@ -35,7 +35,7 @@ impl Side {
     }
 
     /// Refuses an account that sees only some tables: others would count as missing.
-    fn require(&mut self, needs: &[Privilege], role: &str) -> Result<()> {
+    pub(crate) fn require(&mut self, needs: &[Privilege], role: &str) -> Result<()> {
         let missing = missing_privileges(&mut self.session, needs)?;
         let place = self.session.place().to_owned();
         if let Some(first) = missing.first() {
@@ -68,14 +68,14 @@ impl Side {
 
 /// Both servers.
 #[derive(Debug)]
-pub(super) struct Sides {
-    pub(super) source: Side,
-    pub(super) replica: Side,
+pub(crate) struct Sides {
+    pub(crate) source: Side,
+    pub(crate) replica: Side,
     /// The replica's process, if it is on this host.
-    pub(super) replica_pid: Option<i32>,
-    pub(super) channel: String,
+    pub(crate) replica_pid: Option<i32>,
+    pub(crate) channel: String,
     /// It has other sources, too.
-    pub(super) has_other_sources: bool,
+    pub(crate) has_other_sources: bool,
     pub(super) filter: Filter,
 }
 
@@ -83,7 +83,7 @@ impl Sides {
     /// Connects to both.
     ///
     /// Errors: those of sessions; `Refused` when the one is not the other's source, or a privilege is missing.
-    pub(super) fn meet(request: &ChecksumRequest, run: Run<'_>) -> Result<Self> {
+    pub(crate) fn meet(request: &ChecksumRequest, run: Run<'_>) -> Result<Self> {
         let mut replica = Side::open(&request.replica)?;
         replica.require(
             &[

@@ -201,7 +201,8 @@ impl Failure {
                 name: "rows-differ",
                 class: Class::Planned,
                 what: "rows differ from the source's, and no status says so",
-                avoid: "Threads that run and a lag of 0 say nothing about rows.",
+                avoid: "Threads that run and a lag of 0 say nothing about rows. Statements on the source repair nothing: \
+                        by rows, what does not change there is not logged. See 'evenkeel replica repair'.",
             },
             Self::IndexDamaged => Entry {
                 name: "index-damaged",

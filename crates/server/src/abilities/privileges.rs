@@ -25,6 +25,8 @@ pub enum Privilege {
     SelectAll,
     /// `STOP SLAVE` and `START SLAVE`.
     ReplicationAdmin,
+    /// See which tables have triggers.
+    Trigger,
 }
 
 impl Privilege {
@@ -41,6 +43,7 @@ impl Privilege {
             (Self::BackupAdmin, _) => &[],
             (Self::Process, _) => &["PROCESS"],
             (Self::SelectAll, _) => &["SELECT"],
+            (Self::Trigger, _) => &["TRIGGER"],
             (Self::ReplicationClient, Flavour::MariaDb) if version >= apart => &["BINLOG MONITOR"],
             (Self::ReplicationClient, Flavour::MariaDb) if version >= split => {
                 &["BINLOG MONITOR", "REPLICATION CLIENT", "SUPER"]
@@ -93,6 +96,7 @@ impl fmt::Display for Privilege {
             Self::KillOthers => "CONNECTION ADMIN",
             Self::SelectAll => "SELECT",
             Self::ReplicationAdmin => "REPLICATION SLAVE ADMIN",
+            Self::Trigger => "TRIGGER",
         })
     }
 }

@@ -185,6 +185,16 @@ impl Stopped {
         self.since.elapsed()
     }
 
+    /// Fails when an applier is not where it stood: somebody else started it, or the watchdog did.
+    ///
+    /// Errors: `Failed` then; those of asking.
+    pub fn still_stands(&mut self) -> Result<()> {
+        match self.moved()? {
+            None => Ok(()),
+            Some(channel) => Err(ran_meanwhile(&channel)),
+        }
+    }
+
     /// Lets the appliers continue. Fails when one was not where it stood, or was started by
     /// somebody else or the watchdog meanwhile: then what was done while they stood is not of one
     /// place. They run again in any case, or the watchdog starts them.
@@ -201,10 +211,7 @@ impl Stopped {
         }
         match moved {
             None => Ok(()),
-            Some(channel) => Err(Error::failed(format!(
-                "the SQL thread of channel '{channel}' ran although it was stopped"
-            ))
-            .hint("another session started it: run again")),
+            Some(channel) => Err(ran_meanwhile(&channel)),
         }
     }
 
@@ -476,6 +483,13 @@ fn running(replication: &Replication) -> Result<Vec<String>> {
             .hint("wait until it has, or back up without --stop-applier")),
         })
         .collect()
+}
+
+fn ran_meanwhile(channel: &str) -> Error {
+    Error::failed(format!(
+        "the SQL thread of channel '{channel}' ran although it was stopped"
+    ))
+    .hint("another session started it: run again")
 }
 
 fn gave_up(message: &str) -> Error {

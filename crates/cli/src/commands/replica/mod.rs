@@ -3,6 +3,8 @@
 mod asked;
 mod checksum;
 mod diagnose;
+mod named;
+mod repair;
 mod status;
 
 use crate::args::{Replica, ReplicaVerb};
@@ -15,5 +17,6 @@ pub(super) fn run(args: &Replica, ui: &Ui) -> Result<u8> {
         ReplicaVerb::Status(args) => status::run(args, ui),
         ReplicaVerb::Diagnose(args) => diagnose::run(args, ui),
         ReplicaVerb::Checksum(args) => checksum::run(args, ui),
+        ReplicaVerb::Repair(args) => repair::run(args, ui),
     }
 }

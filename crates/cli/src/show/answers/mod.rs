@@ -65,7 +65,10 @@ pub use plugin_queue_sql::{QueueSqlInstallAnswer, QueueSqlStatusAnswer, QueueSql
 pub use queue::{QueueCheckAnswer, QueueSalvageAnswer, forward_metrics, queue_metrics};
 pub use rebuild::RebuildAnswer;
 pub use replay::{ReplayAnswer, earlier_replay};
-pub use replica::{ReplicaChecksumAnswer, ReplicaDiagnoseAnswer, ReplicaStatusAnswer};
+pub use replica::{
+    RepairExecutedAnswer, RepairPlannedAnswer, RepairUndoneAnswer, ReplicaChecksumAnswer,
+    ReplicaDiagnoseAnswer, ReplicaStatusAnswer,
+};
 pub use restore::VerifyAnswer;
 pub use rounds::{RoundsAnswer, RoundsPlanAnswer};
 pub use settings::{SettingsAnswer, ShownSetting};

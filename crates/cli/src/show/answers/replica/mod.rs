@@ -2,8 +2,10 @@
 
 mod checksum;
 mod diagnose;
+mod repair;
 mod status;
 
 pub use checksum::ReplicaChecksumAnswer;
 pub use diagnose::ReplicaDiagnoseAnswer;
+pub use repair::{RepairExecutedAnswer, RepairPlannedAnswer, RepairUndoneAnswer};
 pub use status::ReplicaStatusAnswer;

@@ -1,0 +1,163 @@
+//! The statements for one row of a table: it is read, deleted and inserted by a key that no other row has.
+
+use super::plan::RowValues;
+use crate::checksum::catalog::ComparableTable;
+use crate::checksum::column::Column;
+use evenkeel_op::{Error, Result};
+use evenkeel_server::connect::quote_name;
+
+/// The statements for the rows of a table.
+#[derive(Debug)]
+pub(super) struct RowStatements {
+    table: String,
+    index: String,
+    key: Vec<Column>,
+    /// What is kept of a row, in order.
+    kept: Vec<Column>,
+}
+
+impl RowStatements {
+    /// Makes them; `None` for a table without a key that names its rows.
+    pub(super) fn of(table: &ComparableTable) -> Option<Self> {
+        let identity = table.identity()?;
+        let key = identity.columns.iter().flatten();
+        let kept = table.columns.iter().filter(|column| column.counts());
+        Some(Self {
+            table: table.quoted(),
+            index: quote_name(&identity.name),
+            key: key.map(|at| table.columns[*at].clone()).collect(),
+            kept: kept.cloned().collect(),
+        })
+    }
+
+    pub(super) fn columns(&self) -> Vec<String> {
+        self.kept.iter().map(|column| column.name.clone()).collect()
+    }
+
+    /// Reads a row: its key, and everything that is kept of it.
+    pub(super) fn select(&self, key: &[String], lock: bool) -> Result<String> {
+        let values: Vec<String> = self
+            .key
+            .iter()
+            .chain(&self.kept)
+            .map(Column::as_value)
+            .collect();
+        Ok(format!(
+            "SELECT {} FROM {} FORCE INDEX ({}) WHERE {}{}",
+            values.join(", "),
+            self.table,
+            self.index,
+            self.is(key)?,
+            if lock { " FOR UPDATE" } else { "" }
+        ))
+    }
+
+    /// Returns the row out of what [`RowStatements::select`] found. A row whose key only compares as equal is another.
+    pub(super) fn found(
+        &self,
+        key: &[String],
+        mut rows: Vec<RowValues>,
+    ) -> Result<Option<RowValues>> {
+        let Some(mut row) = rows.pop() else {
+            return Ok(None);
+        };
+        if !rows.is_empty() || row.len() != self.key.len() + self.kept.len() {
+            return Err(Error::failed("a server sends a row that makes no sense"));
+        }
+        let values = row.split_off(self.key.len());
+        let is_it = row
+            .iter()
+            .zip(key)
+            .all(|(one, other)| one.as_ref() == Some(other));
+        Ok(is_it.then_some(values))
+    }
+
+    pub(super) fn delete(&self, key: &[String]) -> Result<String> {
+        Ok(format!(
+            "DELETE FROM {} WHERE {}",
+            self.table,
+            self.is(key)?
+        ))
+    }
+
+    /// Inserts a row; what the server computes is left to it.
+    pub(super) fn insert(&self, row: &RowValues) -> Result<String> {
+        let written = self.kept.iter().zip(row).filter(|(one, _)| !one.computed);
+        let names: Vec<String> = written
+            .clone()
+            .map(|(one, _)| quote_name(&one.name))
+            .collect();
+        let values = written.map(|(one, value)| one.exact_literal(value.as_deref()));
+        let values: Vec<String> = values.collect::<Result<_>>()?;
+        Ok(format!(
+            "INSERT INTO {} ({}) VALUES ({})",
+            self.table,
+            names.join(", "),
+            values.join(", ")
+        ))
+    }
+
+    fn is(&self, key: &[String]) -> Result<String> {
+        if key.len() != self.key.len() {
+            return Err(Error::failed("a key does not fit its table"));
+        }
+        let terms = self.key.iter().zip(key).map(|(column, value)| {
+            let literal = column.exact_literal(Some(value))?;
+            Ok(format!("{} = {literal}", quote_name(&column.name)))
+        });
+        Ok(terms.collect::<Result<Vec<_>>>()?.join(" AND "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::catalog::tests::table;
+
+    fn statements() -> RowStatements {
+        let mut sum = Column::for_tests("sum", "int", None);
+        (sum.computed, sum.stored) = (true, true);
+        let columns = vec![
+            Column::for_tests("a`b", "int", None),
+            Column::for_tests("v", "varchar", Some("latin1")),
+            sum,
+        ];
+        RowStatements::of(&table(columns, &[0])).unwrap()
+    }
+
+    #[test]
+    fn a_row_is_read_deleted_and_inserted_by_its_key() {
+        let statements = statements();
+        let key = ["7".to_owned()];
+        assert_eq!(
+            statements.select(&key, true).unwrap(),
+            "SELECT `a``b`, `a``b`, HEX(CAST(`v` AS BINARY)), `sum` FROM `d`.`t` FORCE INDEX (`PRIMARY`) \
+             WHERE `a``b` = 7 FOR UPDATE"
+        );
+        assert_eq!(
+            statements.delete(&key).unwrap(),
+            "DELETE FROM `d`.`t` WHERE `a``b` = 7"
+        );
+        let row = vec![Some("7".to_owned()), Some("27".to_owned()), None];
+        assert_eq!(
+            statements.insert(&row).unwrap(),
+            "INSERT INTO `d`.`t` (`a``b`, `v`) VALUES (7, _latin1 X'27')"
+        );
+        assert!(statements.delete(&["7 OR 1".to_owned()]).is_err());
+        assert!(statements.delete(&[]).is_err());
+    }
+
+    #[test]
+    fn a_row_that_only_compares_as_equal_is_another() {
+        let statements = statements();
+        let row = |key: &str| vec![Some(key.to_owned()), Some(key.to_owned()), None, None];
+        let found = |key: &str| statements.found(&["7".to_owned()], vec![row(key)]).unwrap();
+        assert_eq!(found("7"), Some(row("7").split_off(1)));
+        assert_eq!(found("07"), None);
+        assert!(
+            statements
+                .found(&["7".to_owned()], vec![row("7"), row("7")])
+                .is_err()
+        );
+    }
+}
