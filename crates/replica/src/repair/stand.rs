@@ -15,7 +15,9 @@ const MARGIN: Duration = Duration::from_secs(10);
 pub(super) struct Standing {
     stopped: Stopped,
     begun: Instant,
+    /// When the watchdog starts it.
     until: Instant,
+    allowed: Duration,
 }
 
 impl Standing {
@@ -32,7 +34,7 @@ impl Standing {
             deadline,
             hold: deadline * 2 + HOLD,
         };
-        let until = begun + limits.deadline + limits.hold;
+        let allowed = limits.deadline + limits.hold;
         let stopped = Stopped::stop(
             &side.options,
             pid,
@@ -46,7 +48,8 @@ impl Standing {
         Ok(Self {
             stopped,
             begun,
-            until,
+            until: begun + allowed,
+            allowed,
         })
     }
 
@@ -103,6 +106,7 @@ fn try_to(
     let seen = group.and_then(|group| Some((group.place, group.views.into_iter().next()?)));
     let (place, view) = seen.ok_or_else(|| Error::failed("the source shows nothing"))?;
     let session = &mut sides.source.session;
+    let moved = Instant::now();
     standing.stopped.advance(
         Advance {
             channel: &sides.channel,
@@ -112,5 +116,7 @@ fn try_to(
         },
         run.cancel,
     )?;
+    // It may have been on its way for longer.
+    standing.until = standing.until.max(moved + standing.allowed);
     Ok((standing, view, place))
 }

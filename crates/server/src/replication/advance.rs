@@ -26,6 +26,8 @@ pub struct Advance<'a> {
 impl Stopped {
     /// Lets an applier that this run has stopped continue to a place, and stand there.
     ///
+    /// What the watchdog allows begins again once it stands there.
+    ///
     /// Errors: `LockTimeout` when it stayed at one place for too long; `Failed` when it stopped elsewhere. It runs again after
     /// either, once this value is dropped.
     pub fn advance(&mut self, mut advance: Advance<'_>, cancel: &Cancel) -> Result<()> {
@@ -44,6 +46,7 @@ impl Stopped {
             self.session().run(&sql)?;
             self.wait_until_there(&mut advance, cancel)?;
         }
+        self.put_watchdog_off();
         self.note_where_they_stand()?;
         fail::fail_point!("applier::advanced");
         Ok(())

@@ -26,7 +26,7 @@ pub(super) struct Named {
 }
 
 impl Typed<'_> {
-    /// Finds out how to reach them.
+    /// Finds out how to reach them, and has the replica go on if a killed run left it standing.
     pub(super) fn servers(&self, ui: &Ui) -> Result<Named> {
         let mut names: Vec<String> = self.replica.iter().cloned().collect();
         names.extend(self.source.clone());
@@ -59,11 +59,13 @@ impl Typed<'_> {
                 .map(|target| target.options.clone())
                 .ok_or_else(|| Error::usage(format!("'{name}' is not a server")))
         };
+        let replica = match own {
+            Some(own) => own,
+            None => of(self.replica.as_ref().unwrap_or(&String::new()))?,
+        };
+        crate::commands::resume::resume(&replica, ui);
         Ok(Named {
-            replica: match own {
-                Some(own) => own,
-                None => of(self.replica.as_ref().unwrap_or(&String::new()))?,
-            },
+            replica,
             source: self.source.as_ref().map(of).transpose()?,
             others: self.others.iter().map(of).collect::<Result<_>>()?,
         })
