@@ -82,15 +82,15 @@ Examples:
 
 Every server is asked twice, a second apart; what may be over in a moment counts if both answers say it. Name the source and the other replicas
 too: some failures (a position that is ahead, transactions of a replica's own, a server number that is used twice)
-show only beside them. What could not be checked without them is named.
+show only beside them, and are not looked for without.
 
 Class says who may repair it. automatic: it can do no harm. planned: a person looks at the plan first. never: only a
 person can know what is right. wait: it repairs itself.
 
 Nothing is changed by this command; CHECK TABLE marks an index that it finds damaged.
 
-Exit code: 0 if nothing is wrong, 4 if something is, 3 if nothing was found but a server did not answer or something
-could not be checked, 13 or 14 if no server answered.";
+Exit code: 0 if nothing is wrong, 4 if something is (also if a named server does not answer), 3 if nothing was found but
+something could not be checked, 13 or 14 if no server answered.";
 
 /// Name what is wrong with replicas.
 #[derive(Args, Debug)]
@@ -121,8 +121,8 @@ Rows of InnoDB are compared by SHA-256 of all their values: bytes, not as collat
 keys are compared, too. Tables of other engines are named and not compared. What replication filters leave out is
 named. With --state, an interrupted comparison continues where it was.
 
-Privileges. On the replica: SELECT on *.*, REPLICATION CLIENT (MariaDB: REPLICA MONITOR) and REPLICATION_SLAVE_ADMIN
-(MySQL 5.7: SUPER). On the source: SELECT on *.*, REPLICATION CLIENT (MariaDB: BINLOG MONITOR); on MySQL also RELOAD.
+Privileges. On the replica: SELECT on *.*, REPLICATION CLIENT and REPLICATION_SLAVE_ADMIN (MySQL 5.7: SUPER instead;
+MariaDB: REPLICA MONITOR and REPLICATION SLAVE ADMIN). On the source: SELECT on *.*, REPLICATION CLIENT (MariaDB: BINLOG MONITOR); on MySQL also RELOAD.
 
 Exit code: 0 if everything is equal, 4 if something differs, 3 if something could not be compared.";
 

@@ -179,7 +179,8 @@ fn runs(channel: &Channel) -> Result<()> {
             "the replica waits {} s on purpose before it applies anything",
             channel.delay_s
         ))
-        .hint("a delayed replica never stands where its source is: set the delay to 0 meanwhile"));
+        .hint("compare another replica of that source")
+        .hint("or give up its delay for that time (MASTER_DELAY=0): what it holds back is applied at once then"));
     }
     Ok(())
 }

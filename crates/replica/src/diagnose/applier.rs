@@ -100,7 +100,9 @@ fn missing_row(subject: &Subject<'_>, text: &str) -> Finding {
             .step(
                 subject.name,
                 format!(
-                    "compare {shown} with the source's, and replace all of it; then give it a primary key at the source"
+                    "replace all rows of {shown} with those that the source had at the SQL thread's position, not with \
+                     newer ones: what came later would be applied a second time; if you do not have them, rebuild the \
+                     replica. Then give the table a primary key at the source"
                 ),
             );
     }
@@ -158,6 +160,17 @@ fn row_in_the_way(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding
     let shown = table_in_error(text).map_or_else(|| "the table".to_owned(), |table| quoted(&table));
     let name = key.rsplit('.').next().unwrap_or(key);
     let finding = subject.finding(failure);
+    let delete = match is_primary {
+        true => {
+            "after SET sql_log_bin=0, foreign_key_checks=0, delete that row: not if the table has triggers"
+        }
+        // The source may have it, with another value.
+        false => {
+            "after SET sql_log_bin=0, foreign_key_checks=0: if the source has a row with its primary key, give it all \
+             values that the source's has; delete it only if the source does not have it; nothing of that if the \
+             table has triggers"
+        }
+    };
     let is_decided =
         subject.channel.positioning == Positioning::Gtid || seen.gtid_at(subject).is_some();
     let finding = match is_decided {
@@ -174,8 +187,9 @@ fn row_in_the_way(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding
             subject.name,
             format!("save the row of {shown} with '{value}' in key '{name}'; look for others in its other unique keys"),
         )
-        .step(subject.name, "after SET sql_log_bin=0, foreign_key_checks=0, delete that row: not if the table has triggers")
+        .step(subject.name, delete)
         .sql(subject.name, subject.start_applier(), "the event applies itself")
+        .step(subject.name, format!("compare {shown} with the source's: evenkeel replica checksum"))
 }
 
 /// Whether this replica's own binary log has what comes next.

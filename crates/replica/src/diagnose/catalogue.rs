@@ -229,7 +229,7 @@ impl Failure {
             },
             Self::LoginRefused => Entry {
                 name: "login-refused",
-                class: Class::Automatic,
+                class: Class::Planned,
                 what: "the source does not let the replica in",
                 avoid: "Waiting is not enough once the IO thread has stopped (MySQL 8.4 and later give up after 10 tries).",
             },

@@ -139,9 +139,18 @@ fn donors(subject: &Subject<'_>, mut finding: Finding, seen: &Seen<'_>) -> Findi
 
 fn login(subject: &Subject<'_>) -> Finding {
     let finding = subject.finding(Failure::LoginRefused).step(
+        subject.name,
+        format!(
+            "compare the account '{}' and its password with those of a replica that is let in, and correct them with \
+             CHANGE MASTER if this one is wrong",
+            subject.channel.user
+        ),
+    );
+    let finding = finding.step(
         &address(subject.channel),
         format!(
-            "correct the account '{}': its password, its host, REPLICATION SLAVE, and TLS as it requires",
+            "else correct the account '{}' there: its host, REPLICATION SLAVE, TLS as it requires, or its password, which \
+             every replica with that account needs then",
             subject.channel.user
         ),
     );
@@ -167,7 +176,9 @@ fn unreachable(subject: &Subject<'_>, seen: &Seen<'_>) -> Finding {
         ),
         Some(Greeting::Refused(why)) => (
             Failure::SourceUnreachable,
-            format!("from here, the source is not reached either: {why}"),
+            format!(
+                "from here, the source is not reached either: {why}; if it runs, the channel may name a wrong host or port"
+            ),
         ),
         None => (Failure::SourceUnreachable, String::new()),
     };
