@@ -61,7 +61,7 @@ fn the_whole_way(server: TestServer, by: By) {
     assert_eq!(rows(&case.replica), right);
     case.assert_it_runs();
     let id = ended.answer["id"].as_str().unwrap().to_owned();
-    assert_eq!(case.journal(), [id.clone()]);
+    assert_eq!(case.journal(), std::slice::from_ref(&id));
     let journal = case.scratch.join("journal");
     assert_eq!(mode(&journal), 0o700);
     assert_eq!(mode(&journal.join(format!("{id}.journal"))), 0o600);
