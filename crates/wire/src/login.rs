@@ -107,7 +107,7 @@ pub(crate) fn login(
         key,
     };
     match attempt.run(tls, cancel) {
-        Err(Failure::Tls(_) | Failure::NoTls) if options.ssl_mode == SslMode::Preferred => {
+        Err(Failure::Tls(_)) if options.ssl_mode == SslMode::Preferred => {
             attempt.run(false, cancel)
         }
         other => other,
@@ -140,10 +140,12 @@ impl Attempt<'_> {
         if self.terms.distrust.is_some() {
             capabilities &= !can::LOCAL_FILES;
         }
-        let mut packets = if tls {
-            if greeting.capabilities & can::TLS == 0 {
-                return Err(Failure::NoTls);
-            }
+        let has_tls = greeting.capabilities & can::TLS != 0;
+        if tls && !has_tls && self.options.ssl_mode != SslMode::Preferred {
+            return Err(Failure::NoTls);
+        }
+        // Without it, the same connection does: servers log those that end without a login.
+        let mut packets = if tls && has_tls {
             capabilities |= can::TLS;
             packets.send(&Greeting::opening(capabilities))?;
             packets

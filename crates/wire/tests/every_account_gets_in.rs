@@ -3,7 +3,7 @@
 use evenkeel_op::{Cancel, ErrorKind};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::options::{ConnectOptions, Secret, SslMode};
-use evenkeel_testkit::servers::{mariadb_11_8, mysql_9};
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_9};
 use evenkeel_testkit::{Scratch, TestServer, servers};
 use evenkeel_wire::Connection;
 
@@ -93,6 +93,32 @@ fn on_newer_servers() {
     for server in [mariadb_11_8(), mysql_9()] {
         case(&server);
     }
+}
+
+/// Servers log and count connections that end without a login.
+#[test]
+fn one_connection_is_enough_for_a_server_without_tls() {
+    let server = mariadb_10_11();
+    let scratch = Scratch::new();
+    let plan = server.prepare(&scratch.join("data"), &[]);
+    let running = server.run(&plan.with_networking());
+    let mut root = running.session().unwrap();
+    root.run("CREATE USER u@'%' IDENTIFIED BY 'secret'")
+        .unwrap();
+    let mut connections = || -> u64 {
+        let row = root.one("SHOW GLOBAL STATUS LIKE 'Connections'").unwrap();
+        row.unwrap().at(1).unwrap().parse().unwrap()
+    };
+    let before = connections();
+    let with = |ssl_mode| ConnectOptions {
+        password: Some(Secret::new("secret")),
+        ssl_mode,
+        ..ConnectOptions::over_tcp("127.0.0.1", running.port().unwrap(), "u")
+    };
+    get_in(&with(SslMode::Preferred), "u");
+    assert_eq!(connections(), before + 1);
+    let error = Connection::open(&with(SslMode::Required), &Cancel::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
 }
 
 /// MySQL 9 makes itself certificates and speaks a TLS that is safe.

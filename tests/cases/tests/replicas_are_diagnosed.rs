@@ -113,15 +113,31 @@ fn tables(trio: &Trio) {
     trio.repair(1, &found);
     trio.catch_up();
 
+    // Long before the SQL thread gives up.
+    let mut writer = trio.session(1);
+    writer.run("BEGIN").unwrap();
+    let held = "UPDATE shop.a SET t = 'held' WHERE id = 2";
+    writer.run(held).unwrap();
+    trio.sql(0, "UPDATE shop.a SET t = 'Two' WHERE id = 2");
+    evenkeel_testkit::until("the SQL thread waits for a row", || {
+        let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX \
+                       WHERE trx_wait_started < NOW() - INTERVAL 2 SECOND";
+        trio.session(1).value(waiting).unwrap().as_deref() == Some("1")
+    });
+    let found = trio.finds(1, "sql-thread-blocked");
+    let kill = format!("KILL {}", writer.id());
+    assert!(found["repair"].to_string().contains(&kill), "{found}");
+    assert!(found["evidence"].to_string().contains("a row"), "{found}");
+    trio.repair(1, &found);
+    trio.catch_up();
+
     trio.sql(1, "SET GLOBAL innodb_lock_wait_timeout = 1");
     trio.sql(1, "SET GLOBAL slave_transaction_retries = 0");
     trio.order(1, "STOP", "SQL_THREAD");
     trio.order(1, "START", "SQL_THREAD");
     let mut writer = trio.session(1);
     writer.run("BEGIN").unwrap();
-    writer
-        .run("UPDATE shop.a SET t = 'held' WHERE id = 2")
-        .unwrap();
+    writer.run(held).unwrap();
     trio.sql(0, "UPDATE shop.a SET t = 'TWO' WHERE id = 2");
     trio.until_applier_fails(1);
     let found = trio.finds(1, "lock-wait");

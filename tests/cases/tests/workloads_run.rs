@@ -123,7 +123,8 @@ fn like_tpcc_mysql(running: &Running, session: &mut Session) {
         "-r",
         "0",
         "-l",
-        "1",
+        // A disk that others use may take a second for a commit.
+        "4",
         "--like-tpcc-mysql",
         "--repeat",
         "2",

@@ -12,6 +12,7 @@ mod mask_key;
 mod own;
 mod password;
 mod place;
+mod state;
 mod watched;
 
 pub use account::owner;
@@ -26,4 +27,5 @@ pub use mask_key::mask_key;
 pub use own::{with_files, with_files_here};
 pub use password::with_password;
 pub use place::{is_url, location, shown_place};
+pub use state::state_directory;
 pub use watched::{ServerMeant, servers_meant, watched};

@@ -99,8 +99,7 @@ pub fn servers_meant(typed: &Servers, verb: &str, ui: &Ui) -> Result<Vec<(Server
 fn each(servers: &[String]) -> Result<Vec<(String, Connection)>> {
     let mut seen = BTreeSet::new();
     if let Some(twice) = servers.iter().find(|server| !seen.insert(*server)) {
-        return Err(Error::usage(format!("'{twice}' is named twice"))
-            .hint("name each server once: the total would count it twice"));
+        return Err(Error::usage(format!("'{twice}' is named twice")).hint("name each server once"));
     }
     let each = servers.iter();
     each.map(|server| Ok((server.clone(), place(server)?)))

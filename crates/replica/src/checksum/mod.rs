@@ -52,6 +52,20 @@ pub fn checksum(request: &ChecksumRequest, run: Run<'_>) -> Result<ChecksumRepor
     let mut sides = Sides::meet(request, run)?;
     let file = StateFile::new(request, &mut sides)?;
     let mut tables = file.read()?;
+    // What cannot be had is known before anything stands.
+    if request.selection != ChecksumSelection::default() {
+        let here = catalog::read(&mut sides.source.session, &request.selection)?;
+        let there = catalog::read(&mut sides.replica.session, &request.selection)?;
+        refuse_unknown(request, &here, &there)?;
+    }
+    file.write(tables.values().cloned().collect())?;
+    if !tables.is_empty() {
+        let done = tables.values().filter(|one| one.stage == Stage::Done);
+        let (done, all) = (done.count(), tables.len());
+        run.progress.note(format!(
+            "continues an interrupted comparison: {done} of {all} tables are done"
+        ));
+    }
     let throttles = throttles(request, &sides)?;
     let mut report = ChecksumReport {
         replica: sides.replica.session.place().to_owned(),

@@ -22,6 +22,8 @@ const LOCKS: [&str; 7] = [
     "waiting for table flush",
     "waiting for table level lock",
 ];
+/// A shorter wait for a row is nothing: workers of one applier wait for each other, too.
+const ROW_WAIT_S: u64 = 2;
 /// Sessions that are named as those that may hold a lock.
 const SUSPECTS_MAX: usize = 3;
 
@@ -209,10 +211,14 @@ fn blocked(subject: &Subject<'_>) -> Option<Finding> {
     let waits = |does: &str| LOCKS.contains(&does.to_ascii_lowercase().as_str());
     // With several channels, nobody says whose worker it is.
     let is_only = subject.facts.channels.len() == 1;
-    let is_applier =
-        |thread: &&Busy| is_only && thread.user == "system user" && waits(&thread.does);
-    let worker = subject.facts.busy.iter().find(is_applier);
-    let does = match worker {
+    let of_applier = |thread: &&Busy| is_only && thread.user == "system user";
+    let mut workers = subject.facts.busy.iter().filter(of_applier);
+    if let Some(seconds) = workers.clone().filter_map(|one| one.row_wait_s).max()
+        && seconds >= ROW_WAIT_S
+    {
+        return Some(waits_for_a_row(subject, seconds));
+    }
+    let does = match workers.find(|thread| waits(&thread.does)) {
         Some(thread) => &thread.does,
         None if waits(&subject.channel.applier_does) => &subject.channel.applier_does,
         None => return None,
@@ -240,8 +246,33 @@ fn blocked(subject: &Subject<'_>) -> Option<Finding> {
     })
 }
 
+/// Before the server gives up and tries the transaction again, it may wait for minutes without an error.
+fn waits_for_a_row(subject: &Subject<'_>, seconds: u64) -> Finding {
+    let seconds = units::duration(Duration::from_secs(seconds));
+    let mut finding = subject.finding(Failure::ApplierBlocked).seen(format!(
+        "the SQL thread has been waiting for {seconds} for a row that another transaction has locked"
+    ));
+    let has_one = |thread: &&Busy| thread.transaction_s.is_some();
+    let mut holders = oldest(subject.facts).filter(has_one);
+    for holder in holders.clone().take(SUSPECTS_MAX) {
+        finding = finding.seen(suspect(holder));
+    }
+    let finding = finding.step(subject.name, "wait until that session ends its transaction");
+    match (holders.next(), holders.next()) {
+        (Some(holder), None) => finding.sql(
+            subject.name,
+            format!("KILL {}", holder.id),
+            "or end it: no other client has an open transaction",
+        ),
+        _ => finding.step(
+            subject.name,
+            "or find out which session holds the lock, and end that",
+        ),
+    }
+}
+
 /// Sessions that may hold a lock, the oldest transaction first.
-fn oldest(facts: &Facts) -> impl Iterator<Item = &Busy> {
+fn oldest(facts: &Facts) -> impl Iterator<Item = &Busy> + Clone {
     let age = |thread: &Busy| {
         thread
             .transaction_s
@@ -264,25 +295,26 @@ fn oldest(facts: &Facts) -> impl Iterator<Item = &Busy> {
 
 /// Says which sessions may hold a lock.
 pub(super) fn suspects(facts: &Facts) -> Vec<String> {
-    let say = |thread: &Busy| {
-        let open = thread.transaction_s.map(|age| {
-            let age = units::duration(Duration::from_secs(age));
-            format!(", in a transaction that has been open for {age}")
-        });
-        let statement: String = thread.statement.chars().take(100).collect();
-        let statement = match statement.is_empty() {
-            true => String::new(),
-            false => format!(": {statement}"),
-        };
-        format!(
-            "session {} of {} may hold it ({}{}){statement}",
-            thread.id,
-            thread.user,
-            thread.command,
-            open.unwrap_or_default()
-        )
+    oldest(facts).take(SUSPECTS_MAX).map(suspect).collect()
+}
+
+fn suspect(thread: &Busy) -> String {
+    let open = thread.transaction_s.map(|age| {
+        let age = units::duration(Duration::from_secs(age));
+        format!(", in a transaction that has been open for {age}")
+    });
+    let statement: String = thread.statement.chars().take(100).collect();
+    let statement = match statement.is_empty() {
+        true => String::new(),
+        false => format!(": {statement}"),
     };
-    oldest(facts).take(SUSPECTS_MAX).map(say).collect()
+    format!(
+        "session {} of {} may hold it ({}{}){statement}",
+        thread.id,
+        thread.user,
+        thread.command,
+        open.unwrap_or_default()
+    )
 }
 
 /// Transactions that were first written here.

@@ -88,11 +88,12 @@ fn log(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding {
     finding
         .step(
             subject.name,
-            "else add the binary logs from an archive: evenkeel binlog list",
+            "if an archive has these binary logs (evenkeel binlog list REPOSITORY): apply what is missing here with \
+             mariadb-binlog or mysqlbinlog, and have it continue behind that",
         )
         .step(
             subject.name,
-            "else rebuild this replica from a sibling or a backup: evenkeel restore",
+            "if nobody has them: rebuild this replica from another replica or a backup (evenkeel restore)",
         )
 }
 
@@ -126,10 +127,14 @@ fn donors(subject: &Subject<'_>, mut finding: Finding, seen: &Seen<'_>) -> Findi
                 };
             }
             GtidKind::MariaDb if facts.log_end.is_some() => {
-                finding = finding.seen(format!(
-                    "{name} has a binary log: before it can stand in, prove that no transaction is missing in it \
-                     (donor-incomplete)"
-                ));
+                let more = facts.applied.without(&subject.facts.applied);
+                if !more.is_empty() {
+                    finding = finding.seen(format!(
+                        "{name} has a binary log and is at {}: this replica can replicate from it for a while, if no \
+                         transaction behind {} is missing in that log (donor-incomplete): mariadb-binlog shows them",
+                        facts.applied, subject.facts.applied
+                    ));
+                }
             }
             _ => {}
         }

@@ -11,10 +11,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// Refuses a place where something is.
+/// Refuses a place where something is, or where nothing can be made.
 pub(super) fn refuse_taken(path: &Path) -> Result<()> {
     match path.symlink_metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        // Better known now than after hours.
+        Err(error) if error.kind() == ErrorKind::NotFound => empty_beside(path).map(drop),
         Err(error) => Err(error).context(|| format!("failed to look at {}", path.display())),
         Ok(_) => Err(taken(path)),
     }
@@ -28,9 +29,7 @@ fn taken(path: &Path) -> Error {
 /// Writes it, whole and new: nothing that is there is replaced, and no link is followed.
 pub(super) fn write(path: &Path, plan: &RepairPlan) -> Result<()> {
     let failed = || format!("failed to write {}", path.display());
-    let parent = path.parent().filter(|one| !one.as_os_str().is_empty());
-    // Only its owner may read such a file.
-    let mut file = NamedTempFile::new_in(parent.unwrap_or(Path::new("."))).context(failed)?;
+    let mut file = empty_beside(path)?;
     let text = serde_json::to_string_pretty(plan).context(failed)?;
     file.write_all(text.as_bytes()).context(failed)?;
     file.write_all(b"\n").context(failed)?;
@@ -40,6 +39,13 @@ pub(super) fn write(path: &Path, plan: &RepairPlan) -> Result<()> {
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Err(taken(path)),
         Err(error) => Err(error.error).context(failed),
     }
+}
+
+/// Makes an empty file in the same directory, that only its owner may read and that is removed unless it is kept.
+fn empty_beside(path: &Path) -> Result<NamedTempFile> {
+    let parent = path.parent().filter(|one| !one.as_os_str().is_empty());
+    NamedTempFile::new_in(parent.unwrap_or(Path::new(".")))
+        .context(|| format!("failed to write {}", path.display()))
 }
 
 /// Reads it.

@@ -22,7 +22,7 @@ const OUT_OF_SPACE: [&str; 2] = [
     "waiting for disk space",
 ];
 const THREADS: &str = "SELECT p.ID, p.USER, p.COMMAND, p.TIME, p.STATE, LEFT(p.INFO, 200), \
-    TIMESTAMPDIFF(SECOND, t.trx_started, NOW()) FROM information_schema.PROCESSLIST p \
+    TIMESTAMPDIFF(SECOND, t.trx_started, NOW()), TIMESTAMPDIFF(SECOND, t.trx_wait_started, NOW()) FROM information_schema.PROCESSLIST p \
     LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID \
     WHERE p.ID <> CONNECTION_ID()";
 const VARIABLES: [&str; 8] = [
@@ -115,6 +115,7 @@ impl<'a> Asking<'a> {
             does: text(row, 4),
             statement: text(row, 5),
             transaction_s: number(row, 6),
+            row_wait_s: number(row, 7),
         });
         let is_busy = |thread: &Busy| {
             thread.transaction_s.is_some() || !matches!(thread.command.as_str(), "Sleep" | "Daemon")

@@ -58,6 +58,8 @@ pub struct Busy {
     pub statement: String,
     /// Seconds for which its transaction is open, if it has one.
     pub transaction_s: Option<u64>,
+    /// Seconds for which it has been waiting for a row that another transaction has locked, if it does.
+    pub row_wait_s: Option<u64>,
 }
 
 /// All that a server said.

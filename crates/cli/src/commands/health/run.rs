@@ -19,9 +19,6 @@ use evenkeel_op::{Error, Result, exit, open_files};
 use evenkeel_server::connect::USUAL_SOCKETS;
 use rustix::process::geteuid;
 use std::env;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -224,16 +221,9 @@ fn action(args: &HealthRun) -> Result<Option<Action>> {
 
 fn keep(args: &HealthRun) -> Result<Option<Arc<Keep>>> {
     let path = args.state_directory.clone();
-    let path = path.or_else(|| first_of(&env::var_os("STATE_DIRECTORY")?));
+    let path = path.or_else(settings::state_directory);
     let keep = path.map(|path| Keep::open(&absolute(&path)));
     Ok(keep.transpose()?.map(Arc::new))
-}
-
-/// Returns the first of the directories that systemd made: between them are colons.
-fn first_of(directories: &OsStr) -> Option<PathBuf> {
-    let mut each = directories.as_bytes().split(|byte| *byte == b':');
-    let first = each.next().filter(|first| !first.is_empty())?;
-    Some(PathBuf::from(OsStr::from_bytes(first)))
 }
 
 fn notify() -> Notify {

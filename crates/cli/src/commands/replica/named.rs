@@ -28,6 +28,9 @@ pub(super) struct Named {
 impl Typed<'_> {
     /// Finds out how to reach them, and has the replica go on if a killed run left it standing.
     pub(super) fn servers(&self, ui: &Ui) -> Result<Named> {
+        if self.source.is_some() && self.source == self.replica {
+            return Err(Error::usage("a server cannot be its own source"));
+        }
         let mut names: Vec<String> = self.replica.iter().cloned().collect();
         names.extend(self.source.clone());
         names.extend(self.others.iter().cloned());

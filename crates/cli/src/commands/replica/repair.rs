@@ -3,6 +3,7 @@
 use super::named::Typed;
 use crate::args::ReplicaRepair;
 use crate::commands::watch_applier;
+use crate::settings;
 use crate::show::Ui;
 use crate::show::answers::{RepairExecutedAnswer, RepairPlannedAnswer, RepairUndoneAnswer};
 use evenkeel_op::paths::absolute;
@@ -13,7 +14,6 @@ use evenkeel_replica::checksum::{
 use evenkeel_replica::repair::{
     ExecuteRequest, PlanRequest, UndoRequest, execute, make_plan, undo,
 };
-use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -93,9 +93,8 @@ fn journal(args: &ReplicaRepair) -> Result<PathBuf> {
     if let Some(path) = &args.journal {
         return Ok(path.clone());
     }
-    let state = env::var_os("STATE_DIRECTORY").filter(|state| !state.is_empty());
-    let state = state.map(|state| PathBuf::from(state).join(JOURNAL));
-    state.ok_or_else(|| {
+    let state = settings::state_directory();
+    state.map(|state| state.join(JOURNAL)).ok_or_else(|| {
         Error::usage("where is the journal of repairs?").hint(
             "name a directory with --journal: the rows as they were are kept there, for --undo",
         )

@@ -51,6 +51,10 @@ impl Answer for ReplicaChecksumAnswer {
             seconds(report.applier_held_s),
             seconds(report.applier_held_longest_s),
         );
+        if report.source_writes_paused_s > 0.0 {
+            let paused = seconds(report.source_writes_paused_s);
+            text.push_str(&format!("  writes on the source paused for {paused}\n"));
+        }
         for table in &report.tables {
             text.push_str(&of_table(table));
         }
