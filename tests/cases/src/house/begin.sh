@@ -4,8 +4,8 @@ set -eu
 build=$1 group=$2
 shift 2
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/unified /sys/fs/cgroup/systemd; do
-    if [ -e "$hierarchy/cgroup.procs" ]; then
-        mkdir "$hierarchy/$group"
+    # Where none can be made, the house does with the one that it is in.
+    if [ -e "$hierarchy/cgroup.procs" ] && mkdir "$hierarchy/$group" 2>/dev/null; then
         # 0 is whoever writes it.
         echo 0 >"$hierarchy/$group/cgroup.procs"
     fi
