@@ -90,8 +90,8 @@ pub struct ReplicaRepair {
     /// Rest while source or replica run more statements of others at once.
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub max_load: Option<u64>,
-    /// Wait at most this time for the SQL thread to stop, for the source's lock, and for the SQL thread to get to the
-    /// source's place.
+    /// Wait at most this time for the SQL thread to stop, for the source's lock, and while the SQL thread stays at one
+    /// transaction on its way to the source's place.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span, help_heading = "Load")]
     pub lock_deadline: Duration,
     /// The servers are in this list, with their own connection options: the file of `evenkeel fleet`.

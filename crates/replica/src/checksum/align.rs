@@ -31,7 +31,7 @@ const SEE: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
 const MARK: &str = "SAVEPOINT evenkeel";
 const BACK: &str = "ROLLBACK TO SAVEPOINT evenkeel";
 /// How often it is tried again, when the SQL thread was somewhere else than it should be.
-pub(crate) const TRIES: usize = 3;
+const TRIES: usize = 3;
 /// How long the SQL thread stands at most before the watchdog starts it, besides the waits that have a deadline.
 pub(crate) const HOLD: Duration = Duration::from_secs(60);
 /// How long the source's lock may last.
@@ -127,12 +127,17 @@ pub(crate) struct Aligned {
 
 /// Makes pairs of views.
 ///
-/// Errors: those of the sessions; `LockTimeout` when the SQL thread could not be stopped or did not get there in time, or
-/// the source could not be locked; `Busy` beside another run.
+/// Errors: those of the sessions; `LockTimeout` when the SQL thread could not be stopped or stayed at one place for too long,
+/// or the source could not be locked; `Busy` beside another run.
 pub(crate) fn align(sides: &mut Sides, request: &ChecksumRequest, run: Run<'_>) -> Result<Aligned> {
+    again(run, || try_to(sides, request, run))
+}
+
+/// Tries again what fails because somebody else moved the SQL thread.
+pub(crate) fn again<T>(run: Run<'_>, mut once: impl FnMut() -> Result<T>) -> Result<T> {
     let mut tries = 1;
     loop {
-        match try_to(sides, request, run) {
+        match once() {
             Err(error) if error.kind() == ErrorKind::Failed && tries < TRIES => {
                 run.progress
                     .note(format!("trying again: {}", error.chain()));
@@ -144,7 +149,7 @@ pub(crate) fn align(sides: &mut Sides, request: &ChecksumRequest, run: Run<'_>) 
 }
 
 /// Whoever stops an applier for a backup has other options.
-pub(crate) fn in_our_words(error: Error) -> Error {
+fn in_our_words(error: Error) -> Error {
     error.rehinted(|hint| {
         if hint.contains("--stop-applier") {
             return Some("or compare when it is over".to_owned());

@@ -1,7 +1,7 @@
 //! The replica's SQL thread at the very place that a view of the source sees, for as long as its rows are changed.
 
 use crate::checksum::ChecksumRequest;
-use crate::checksum::align::{HOLD, TRIES, View, in_our_words, is_as_good, look};
+use crate::checksum::align::{HOLD, View, again, is_as_good, look};
 use crate::checksum::sides::Sides;
 use evenkeel_op::{Error, ErrorKind, Result, Run};
 use evenkeel_server::replication::{Advance, Position, StopLimits, Stopped};
@@ -80,17 +80,7 @@ pub(super) fn stand(
     request: &ChecksumRequest,
     run: Run<'_>,
 ) -> Result<(Standing, View, Position)> {
-    let mut tries = 1;
-    loop {
-        match try_to(sides, request, run) {
-            Err(error) if error.kind() == ErrorKind::Failed && tries < TRIES => {
-                run.progress
-                    .note(format!("trying again: {}", error.chain()));
-                tries += 1;
-            }
-            other => return other.map_err(in_our_words),
-        }
-    }
+    again(run, || try_to(sides, request, run))
 }
 
 fn try_to(
