@@ -8,6 +8,7 @@ use evenkeel_testkit::servers::{
 use evenkeel_testkit::{By, LoopFs};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
@@ -120,6 +121,8 @@ fn tables(trio: &Trio) {
     writer.run(held).unwrap();
     trio.sql(0, "UPDATE shop.a SET t = 'Two' WHERE id = 2");
     evenkeel_testkit::until("the SQL thread waits for a row", || {
+        // InnoDB fills this table again only if nobody has read it for a tenth of a second.
+        std::thread::sleep(Duration::from_millis(200));
         let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX \
                        WHERE trx_wait_started < NOW() - INTERVAL 2 SECOND";
         trio.session(1).value(waiting).unwrap().as_deref() == Some("1")
