@@ -174,16 +174,8 @@ fn step_by_step(mut at: OwnedFd, below: &Path, flags: OFlags) -> Result<OwnedFd,
 /// Errors: `Refused` then; those of making and closing.
 pub fn make_private(path: &Path) -> crate::Result<OwnDirectory> {
     let failed = || format!("failed to create {}", path.display());
-    let place = without_links_of_others(path)?;
-    if let Some(parent) = place.parent() {
-        fs::create_dir_all(parent).context(failed)?;
-    }
-    match DirBuilder::new().mode(0o700).create(&place) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error).context(failed);
-        }
-        _ => {}
-    }
+    let place = made(path)?;
+    refuse_shared(&place, path)?;
     let (directory, is_ours) = close(&place).context(failed)?;
     if !is_ours && geteuid().is_root() {
         return Err(
@@ -194,6 +186,53 @@ pub fn make_private(path: &Path) -> crate::Result<OwnDirectory> {
         );
     }
     Ok(directory)
+}
+
+/// Makes a directory that only this user may read, or opens one that is there and leaves its permissions as they are:
+/// others may read its list of files then.
+///
+/// Errors: `Refused` for one that others own, or may write to: they could put files of theirs in the place of ours.
+pub fn make_unshared(path: &Path) -> crate::Result<OwnDirectory> {
+    let failed = || format!("failed to create {}", path.display());
+    let place = made(path)?;
+    let open = OpenDirectory::open_without_links(&place).context(failed)?;
+    let stat = open.stat().context(failed)?;
+    if stat.st_uid != geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
+        let message = format!(
+            "{} belongs to another user, or others may write to it",
+            path.display()
+        );
+        return Err(
+            Error::refused(message).hint("name a new directory: it is made for this user alone")
+        );
+    }
+    Ok(OwnDirectory(open))
+}
+
+/// Makes a directory for this user alone, if there is none; returns its path.
+fn made(path: &Path) -> crate::Result<PathBuf> {
+    let failed = || format!("failed to create {}", path.display());
+    let place = without_links_of_others(path)?;
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent).context(failed)?;
+    }
+    match DirBuilder::new().mode(0o700).create(&place) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error).context(failed),
+        _ => Ok(place),
+    }
+}
+
+/// Refuses a directory that others use: what is in it must not be taken from them.
+fn refuse_shared(place: &Path, path: &Path) -> crate::Result<()> {
+    let failed = || format!("failed to read {}", path.display());
+    let open = OpenDirectory::open_without_links(place).context(failed)?;
+    let stat = open.stat().context(failed)?;
+    let is_open = stat.st_uid == geteuid().as_raw() && stat.st_mode & 0o077 != 0;
+    if is_open && fs::read_dir(place).context(failed)?.next().is_some() {
+        let message = format!("{} has files in it, and others may read it", path.display());
+        return Err(Error::refused(message).hint("name a new or an empty directory"));
+    }
+    Ok(())
 }
 
 /// Takes the permissions of everybody else from a directory, if it is this user's. Returns whether it is.
@@ -207,6 +246,14 @@ fn close(place: &Path) -> io::Result<(OwnDirectory, bool)> {
     let open = OpenDirectory::open_without_links(place)?;
     let stat = open.stat()?;
     let is_ours = stat.st_uid == geteuid().as_raw();
+    if is_ours && stat.st_mode & 0o1002 == 0o1002 {
+        // Such as /tmp: the whole host works there.
+        let why = format!(
+            "{} is a directory that every user writes to",
+            place.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
     if is_ours && stat.st_mode & 0o077 != 0 {
         sys::fchmod(&open, Mode::from_raw_mode(stat.st_mode & 0o7700))?;
     }

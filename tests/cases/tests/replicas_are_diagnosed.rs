@@ -243,20 +243,23 @@ fn relay_files(trio: &Trio) -> Vec<(u64, std::path::PathBuf)> {
         .collect()
 }
 
-/// Damaged relay logs.
+/// Damaged relay logs: in the middle, and where the newest begins.
 fn relay_logs(trio: &Trio) {
+    damaged_relay_log(trio, 100, |length| length / 2);
+    damaged_relay_log(trio, 120, |_| 4);
+}
+
+fn damaged_relay_log(trio: &Trio, first: u32, at: impl Fn(u64) -> u64) {
     trio.order(1, "STOP", "SQL_THREAD");
-    for id in 100..120 {
-        trio.sql(
-            0,
-            &format!("INSERT INTO shop.a VALUES ({id}, {id}, REPEAT('x', 50))"),
-        );
+    for id in first..first + 20 {
+        let row = format!("INSERT INTO shop.a VALUES ({id}, {id}, REPEAT('x', 50))");
+        trio.sql(0, &row);
     }
     trio.until_fetched(1);
     let (length, path) = relay_files(trio).into_iter().max().unwrap();
     let file = std::fs::File::options().write(true).open(path).unwrap();
-    // Somewhere in the middle of what comes next: MariaDB with GTIDs deletes it if the receiver stands too.
-    file.write_all_at(&[0xff; 300], length / 2).unwrap();
+    // In what comes next: MariaDB with GTIDs deletes it if the receiver stands too.
+    file.write_all_at(&[0xff; 300], at(length)).unwrap();
     trio.order(1, "START", "SQL_THREAD");
     trio.until_applier_fails(1);
     let found = trio.finds(1, "relay-log-damaged");
@@ -272,13 +275,7 @@ fn purged(trio: &Trio) {
     trio.sql(0, "FLUSH BINARY LOGS");
     trio.sql(0, "INSERT INTO shop.a VALUES (201, 201, 'kept')");
     evenkeel_testkit::wait_until_caught_up(trio.running(0), trio.running(2));
-    let rows = trio.session(0).rows("SHOW BINARY LOGS").unwrap();
-    let newest = rows.last().unwrap().at(0).unwrap().to_owned();
-    // What a replica that has just gone was reading is kept until the source notices.
-    evenkeel_testkit::until("older logs are gone", || {
-        trio.sql(0, &format!("PURGE BINARY LOGS TO '{newest}'"));
-        trio.session(0).rows("SHOW BINARY LOGS").unwrap().len() == 1
-    });
+    purge(trio);
     trio.order(1, "START", "");
     trio.until(1, "it cannot fetch", |channel| {
         channel.receiver == ThreadState::Stopped && channel.receiver_error.is_some()
@@ -287,7 +284,7 @@ fn purged(trio: &Trio) {
     assert_eq!(found["class"], "planned");
     let donor = trio.running(2).socket().display().to_string();
     if trio.by == By::Gtid {
-        assert!(found["evidence"].to_string().contains(&donor), "{found}");
+        assert!(found["repair"].to_string().contains(&donor), "{found}");
         trio.order(1, "STOP", "");
         trio.change(1, &format!("MASTER_PORT={}", trio.port(2)));
         trio.order(1, "START", "");
@@ -304,6 +301,65 @@ fn purged(trio: &Trio) {
         trio.sql(0, "INSERT INTO shop.a VALUES (202, 202, 'after')");
         trio.catch_up();
     }
+}
+
+/// MariaDB: a donor that was loaded without its binary log: its position says that it has what its log lacks.
+fn hole(trio: &Trio) {
+    let before = source_log(trio);
+    trio.order(1, "STOP", "");
+    trio.order(2, "STOP", "");
+    let loaded = "INSERT INTO shop.a VALUES (210, 210, 'loaded')";
+    trio.sql(0, loaded);
+    let at = trio.session(0).value("SELECT @@gtid_binlog_pos").unwrap();
+    let position = format!("SET GLOBAL gtid_slave_pos = '{}'", at.unwrap());
+    trio.unlogged(2, &[loaded]);
+    trio.sql(2, &position);
+    trio.order(2, "START", "");
+    trio.sql(0, "INSERT INTO shop.a VALUES (211, 211, 'purged')");
+    trio.sql(0, "FLUSH BINARY LOGS");
+    trio.sql(0, "INSERT INTO shop.a VALUES (212, 212, 'kept')");
+    evenkeel_testkit::wait_until_caught_up(trio.running(0), trio.running(2));
+    purge(trio);
+    assert_ne!(source_log(trio), before);
+    trio.order(1, "START", "");
+    trio.until(1, "it cannot fetch", |channel| {
+        channel.receiver == ThreadState::Stopped && channel.receiver_error.is_some()
+    });
+    let found = trio.finds(2, "donor-incomplete");
+    assert_eq!(found["class"], "never");
+    let found = trio.finds(1, "log-purged");
+    let donor = trio.running(2).socket().display().to_string();
+    assert!(!found["repair"].to_string().contains(&donor), "{found}");
+    // As whoever rebuilds it would have it.
+    trio.order(1, "STOP", "");
+    trio.unlogged(1, &[loaded]);
+    trio.sql(1, &position);
+    trio.change(1, &format!("MASTER_PORT={}", trio.port(2)));
+    trio.order(1, "START", "");
+    evenkeel_testkit::until("the rest came from the other", || {
+        let sql = "SELECT COUNT(*) FROM shop.a WHERE id IN (211, 212)";
+        trio.session(1).value(sql).unwrap().as_deref() == Some("2")
+    });
+    trio.order(1, "STOP", "");
+    trio.change(1, &format!("MASTER_PORT={}", trio.port(0)));
+    trio.order(1, "START", "");
+    trio.catch_up();
+}
+
+/// Which file of its binary log the source writes.
+fn source_log(trio: &Trio) -> String {
+    let rows = trio.session(0).rows("SHOW BINARY LOGS").unwrap();
+    rows.last().unwrap().at(0).unwrap().to_owned()
+}
+
+/// Leaves the source only the newest file of its binary log.
+fn purge(trio: &Trio) {
+    let newest = source_log(trio);
+    // What a replica that has just gone was reading is kept until the source notices.
+    evenkeel_testkit::until("older logs are gone", || {
+        trio.sql(0, &format!("PURGE BINARY LOGS TO '{newest}'"));
+        trio.session(0).rows("SHOW BINARY LOGS").unwrap().len() == 1
+    });
 }
 
 /// A source that has lost its history.
@@ -391,41 +447,53 @@ fn gone(trio: &mut Trio) {
     trio.catch_up();
 }
 
-/// A secondary index that cannot be read any more.
-fn indexes(trio: &mut Trio) {
+/// Makes a table with an index, and damages the last leaf of its newest index on the replica, or of its rows.
+fn damage(trio: &mut Trio, table: &str, of_rows: bool) {
     trio.sql(
         0,
-        "CREATE TABLE shop.b (id INT PRIMARY KEY, t VARCHAR(200), KEY t (t)) ENGINE=InnoDB",
+        &format!("CREATE TABLE shop.{table} (id INT PRIMARY KEY, t VARCHAR(200), KEY t (t)) ENGINE=InnoDB"),
     );
-    trio.sql(0, "INSERT INTO shop.b VALUES (1, REPEAT('b', 150))");
+    trio.sql(
+        0,
+        &format!("INSERT INTO shop.{table} VALUES (1, REPEAT('b', 150))"),
+    );
     for _ in 0..10 {
-        trio.sql(0, "INSERT INTO shop.b SELECT id + (SELECT MAX(id) FROM shop.b x), CONCAT(id, t) FROM shop.b y");
+        let doubled = format!(
+            "INSERT INTO shop.{table} SELECT id + (SELECT MAX(id) FROM shop.{table} x), CONCAT(id, t) FROM shop.{table} y"
+        );
+        trio.sql(0, &doubled);
     }
     trio.catch_up();
     trio.stop(1);
-    let path = trio.datadir(1).join("shop/b.ibd");
-    let data = std::fs::read(&path).unwrap();
-    let number = |at: usize, bytes: usize| {
-        data[at..at + bytes]
-            .iter()
-            .fold(0_u64, |all, byte| all << 8 | u64::from(*byte))
+    let path = trio.datadir(1).join(format!("shop/{table}.ibd"));
+    let leaves = leaves(&std::fs::read(&path).unwrap());
+    let indexes = leaves.iter().map(|(index, _)| *index);
+    let index = match of_rows {
+        true => indexes.min(),
+        false => indexes.max(),
     };
-    // Leaves, by their index: FIL_PAGE_INDEX, level 0.
-    let pages = (0..data.len())
-        .step_by(16 << 10)
-        .filter(|at| number(at + 24, 2) == 17855);
-    let leaves: Vec<(u64, usize)> = pages
-        .filter(|at| number(at + 64, 2) == 0)
-        .map(|at| (number(at + 66, 8), at))
-        .collect();
-    let secondary = leaves.iter().map(|(index, _)| *index).max().unwrap();
-    let (_, page) = leaves
-        .iter()
-        .rfind(|(index, _)| *index == secondary)
-        .unwrap();
+    let page = leaves.iter().rfind(|leaf| Some(leaf.0) == index).unwrap().1;
     let file = std::fs::File::options().write(true).open(&path).unwrap();
-    file.write_all_at(&[0; 4000], *page as u64 + 200).unwrap();
+    file.write_all_at(&[0; 4000], page as u64 + 200).unwrap();
     trio.restart(1, &[]);
+}
+
+/// The leaves of a tablespace, each as the number of its index and its place: FIL_PAGE_INDEX, level 0.
+fn leaves(data: &[u8]) -> Vec<(u64, usize)> {
+    let number = |at: usize, bytes: usize| {
+        let bytes = data[at..at + bytes].iter();
+        bytes.fold(0_u64, |all, byte| all << 8 | u64::from(*byte))
+    };
+    (0..data.len())
+        .step_by(16 << 10)
+        .filter(|at| number(at + 24, 2) == 17855 && number(at + 64, 2) == 0)
+        .map(|at| (number(at + 66, 8), at))
+        .collect()
+}
+
+/// A secondary index that cannot be read any more.
+fn indexes(trio: &mut Trio) {
+    damage(trio, "b", false);
     let found = trio.finds_with(1, "index-damaged", &["--check-table=shop.b"]);
     assert_eq!(found["class"], "planned");
     for step in found["repair"].as_array().unwrap() {
@@ -439,6 +507,17 @@ fn indexes(trio: &mut Trio) {
     }
     let ended = trio.diagnose(&[0, 1, 2], &["--check-table=shop.b"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+/// Rows that cannot be read any more.
+fn damaged_rows(trio: &mut Trio) {
+    damage(trio, "c", true);
+    let found = trio.finds_with(1, "table-damaged", &["--check-table=shop.c"]);
+    assert_eq!(found["class"], "never");
+    let steps = found["repair"].as_array().unwrap();
+    assert!(steps.iter().all(|step| step["sql"].is_null()), "{found}");
+    trio.sql(0, "DROP TABLE shop.c");
+    trio.catch_up();
 }
 
 /// Parallel workers that were killed.
@@ -528,6 +607,7 @@ fn of_mariadb_by_gtid() {
     numbers(&trio);
     relay_logs(&trio);
     purged(&trio);
+    hole(&trio);
     at_risk(&mut trio);
     gone(&mut trio);
     own(&trio);
@@ -542,6 +622,7 @@ fn of_mariadb_by_position() {
     ahead(&trio);
     already(&trio);
     indexes(&mut trio);
+    damaged_rows(&mut trio);
     gone(&mut trio);
     purged(&trio);
 }

@@ -4,6 +4,7 @@ mod repaired;
 
 use evenkeel_cases::failpoints::{REPAIR, REPAIRED};
 use evenkeel_cases::program::{killed_at, run};
+use evenkeel_server::launch::Running;
 use evenkeel_testkit::replicas::wait_until_it_applies;
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{By, TestServer, until};
@@ -370,9 +371,12 @@ fn left_alone(case: &Case) {
     assert_eq!(ended.answer["rows"], 2, "{ended:?}");
     let notes = ended.answer["notes"].to_string();
     assert!(notes.contains("read_only is off"), "{notes}");
-    // The rest is repaired.
+    // The rest is repaired, and what is left is said again.
     let ended = run(case.execute("a.plan"));
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert_eq!(ended.answer["checksum"]["verdict"], "equal");
+    let left_again = ended.answer["not_planned"].as_array().unwrap();
+    assert_eq!(left_again.len(), left.len(), "{ended:?}");
     what_stands_in_the_way(case, is_mariadb);
 }
 
@@ -409,6 +413,112 @@ fn what_stands_in_the_way(case: &Case, is_mariadb: bool) {
     let ended = run(case.execute("b.plan"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     case.assert_it_runs();
+}
+
+/// Values that would not come back as they are, keys that are no dates, and what is the server's own.
+#[test]
+fn what_cannot_be_kept_exactly_is_left_alone() {
+    for server in [mariadb_10_11(), mysql_8_0_15()] {
+        inexact(&Case::start(server, By::Gtid));
+    }
+}
+
+fn inexact(case: &Case) {
+    let is_mariadb = case.server.name.starts_with("MariaDB");
+    let mut session = case.source.session().unwrap();
+    for sql in [
+        "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'",
+        "CREATE TABLE d.dates (k DATE PRIMARY KEY, v INT) ENGINE=InnoDB",
+        "INSERT INTO d.dates VALUES ('2024-02-31', 2), ('2024-01-01', 1)",
+        // As hexadecimal digits, longer than a packet may be.
+        "CREATE TABLE d.`long` (k INT PRIMARY KEY, v INT, b LONGBLOB) ENGINE=InnoDB",
+        "INSERT INTO d.`long` VALUES (1, 1, REPEAT('a', 600 * 1024))",
+        "CREATE TABLE d.docs (k INT PRIMARY KEY, v INT, j JSON) ENGINE=InnoDB",
+        "INSERT INTO d.docs VALUES (1, 1, '[1]')",
+    ] {
+        go(&mut session, sql);
+    }
+    if !is_mariadb {
+        let sql = "INSERT INTO d.docs VALUES (2, 2, JSON_OBJECT('d', CAST('2024-01-01' AS DATE)))";
+        go(&mut session, sql);
+    }
+    let documents = if is_mariadb { 1 } else { 2 };
+    until("the documents are there", || {
+        let mut session = case.replica.session().unwrap();
+        session
+            .rows("SELECT k FROM d.docs")
+            .is_ok_and(|all| all.len() == documents)
+    });
+    for running in [&case.source, &case.replica] {
+        let mut session = running.session().unwrap();
+        go(&mut session, "SET GLOBAL max_allowed_packet = 1048576");
+    }
+    case.vandalise(&[
+        "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'",
+        "UPDATE d.dates SET v = 22 WHERE k = '2024-02-31'",
+        "INSERT INTO d.dates VALUES ('2024-02-30', 5)",
+        "UPDATE d.`long` SET v = 9",
+        "UPDATE d.docs SET v = 9",
+    ]);
+    // By digests: the values themselves are longer than a packet now.
+    let held = |running: &Running| {
+        let mut session = running.session().unwrap();
+        let mut value = |sql: &str| session.value(sql).unwrap().unwrap();
+        (
+            value("SELECT GROUP_CONCAT(k, ':', v ORDER BY k) FROM d.dates"),
+            value("SELECT CONCAT(v, ':', SHA2(b, 256)) FROM d.`long`"),
+        )
+    };
+    let before = held(&case.replica);
+    let ended = case.plan("a.plan");
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let left = ended.answer["not_planned"].to_string();
+    assert!(
+        left.contains("\"long\"") && left.contains("cannot be read exactly"),
+        "{left}"
+    );
+    assert_eq!(left.contains("\"docs\""), !is_mariadb, "{left}");
+    let dates = &ended.answer["tables"].as_array().unwrap()[0];
+    assert_eq!(
+        (&dates["extra"], &dates["changed"]),
+        (&1.into(), &1.into()),
+        "{ended:?}"
+    );
+    let ended = run(case.execute("a.plan"));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let after = held(&case.replica);
+    assert_eq!(after.0, held(&case.source).0);
+    assert_eq!(after.1, before.1);
+    let id = ended.answer["id"].as_str().unwrap();
+    assert_eq!(case.undo(id).code, Some(0));
+    assert_eq!(held(&case.replica), before);
+    what_is_the_servers_own(case, is_mariadb);
+}
+
+fn what_is_the_servers_own(case: &Case, is_mariadb: bool) {
+    let own = match is_mariadb {
+        true => "mysql.gtid_slave_pos",
+        false => "mysql.slave_master_info",
+    };
+    let ended = run(case.repair(&["--table", own, "--output", "own.plan"]));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(
+        ended.answer["not_planned"]
+            .to_string()
+            .contains("server's own"),
+        "{ended:?}"
+    );
+    assert!(!case.scratch.join("own.plan").exists());
+    // A directory that others use stays as it is.
+    for (name, permissions, code) in [("open", 0o755, 2), ("shared", 0o1777, 14)] {
+        let path = case.scratch.join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("theirs"), "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(permissions)).unwrap();
+        let ended = run(case.repair(&["--undo", "20200101-000000-00000000", "--journal", name]));
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert_eq!(mode(&path), permissions);
+    }
 }
 
 /// Names and values are text, in the plan and on a terminal, and nothing that is obeyed.

@@ -80,7 +80,7 @@ pub use queue::{
 pub use repair::ReplicaRepair;
 pub use replay::{Replay, ReplayOrder, ReplayRounds, Speed};
 pub use replica::{
-    AskedServers, Replica, ReplicaChecksum, ReplicaDiagnose, ReplicaStatus, ReplicaVerb,
+    AskedServers, Comparison, Replica, ReplicaChecksum, ReplicaDiagnose, ReplicaStatus, ReplicaVerb,
 };
 pub use repository::{
     Forget, Generations, GoBack, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare,

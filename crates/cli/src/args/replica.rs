@@ -130,6 +130,26 @@ Exit code: 0 if everything is equal, 4 if something differs, 3 if something coul
 #[derive(Args, Debug)]
 #[command(after_help = CHECKSUM)]
 pub struct ReplicaChecksum {
+    /// What is compared.
+    #[command(flatten)]
+    pub comparison: Comparison,
+    /// Name at most so many different rows of each table. All are counted.
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "What")]
+    pub rows: usize,
+    /// Keep here how far it is, and continue from there. The file is removed at the end.
+    #[arg(long, value_name = "FILE", help_heading = "What")]
+    pub state: Option<PathBuf>,
+    /// A statement should take so long; pieces are sized accordingly.
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = span, help_heading = "Load")]
+    pub chunk_time: Duration,
+    /// After this time, look at another place: servers keep all old rows for as long as somebody may look at them.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = span, help_heading = "Load")]
+    pub max_snapshot: Duration,
+}
+
+/// A replica that is compared with its source.
+#[derive(Args, Debug)]
+pub struct Comparison {
     /// The replica: HOST, HOST:PORT or a socket's path; with --fleet, a name from the list [default: the server that
     /// the connection options name].
     #[arg(value_name = "REPLICA")]
@@ -146,19 +166,10 @@ pub struct ReplicaChecksum {
     /// Compare only this table; repeat for more.
     #[arg(long, value_name = "DATABASE.TABLE", help_heading = "What")]
     pub table: Vec<String>,
-    /// Name at most so many different rows of each table. All are counted.
-    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "What")]
-    pub rows: usize,
-    /// Keep here how far it is, and continue from there. The file is removed at the end.
-    #[arg(long, value_name = "FILE", help_heading = "What")]
-    pub state: Option<PathBuf>,
     /// Connections to each side that read.
     #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Load",
           value_parser = clap::value_parser!(u8).range(1..=64))]
     pub threads: u8,
-    /// A statement should take so long; pieces are sized accordingly.
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = span, help_heading = "Load")]
-    pub chunk_time: Duration,
     /// Rest while a replica is farther behind.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span, help_heading = "Load")]
     pub max_lag: Duration,
@@ -168,9 +179,6 @@ pub struct ReplicaChecksum {
     /// Rest while source or replica run more statements of others at once.
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub max_load: Option<u64>,
-    /// After this time, look at another place: servers keep all old rows for as long as somebody may look at them.
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = span, help_heading = "Load")]
-    pub max_snapshot: Duration,
     /// Wait at most this time for the SQL thread to stop, for the source's lock, and while the SQL thread stays at one
     /// transaction on its way to the source's place.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span, help_heading = "Load")]

@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 /// What both sides read with: values as they are kept, whatever the server's settings are.
 const FIRST_STATEMENTS: [&str; 3] = [
     "SET NAMES utf8mb4",
-    "SET SESSION time_zone = '+00:00', sql_mode = '', \
+    // Keys may be dates that are none.
+    "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', \
      /*M!100108 max_statement_time = 0, */ /*!50708 max_execution_time = 0, */ \
      wait_timeout = 31536000, net_write_timeout = 3600, sql_select_limit = 18446744073709551615",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -57,6 +58,11 @@ impl View {
             connection.run(statement)?;
         }
         Ok(Self(connection))
+    }
+
+    /// Has reads fail if the server says nothing for so long.
+    pub(crate) fn set_silence(&mut self, silence: Duration) {
+        self.0.set_silence(silence);
     }
 
     fn see(&mut self) -> Result<()> {

@@ -8,7 +8,8 @@ use evenkeel_server::tables::IS_TABLE;
 use std::collections::BTreeMap;
 
 /// Schemas that are each server's own.
-const OF_SERVERS: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
+pub(crate) const OF_SERVERS: [&str; 4] =
+    ["mysql", "information_schema", "performance_schema", "sys"];
 /// Engines whose reads see the point in time of a view.
 const TRANSACTIONAL: [&str; 3] = ["InnoDB", "ROCKSDB", "TokuDB"];
 

@@ -94,6 +94,26 @@ impl Column {
         }
     }
 
+    /// Returns what to select to know whether [`Column::as_value`] is not the value itself, or would not be written back
+    /// as it is; `None` where it always is. A text longer than the server's packets becomes NULL.
+    pub(crate) fn is_lost(&self) -> Option<String> {
+        let (name, value) = (quote_name(&self.name), self.as_value());
+        if !value.starts_with("HEX") {
+            return None;
+        }
+        if self.data_type != "json" {
+            return Some(format!("({name} IS NOT NULL AND {value} IS NULL)"));
+        }
+        // Dates, decimals and bytes in it become other kinds of values. The text of both may be the same.
+        let text = |json: &str| format!("CAST({json} AS CHAR CHARACTER SET utf8mb4)");
+        let again = format!("CAST({} AS JSON)", text(&name));
+        Some(format!(
+            "({name} IS NOT NULL AND ({value} IS NULL OR {name} <> {again} OR {} <> {}))",
+            text(&name),
+            text(&again)
+        ))
+    }
+
     /// Whether a text can be a value of it, as [`Column::as_value`] gives it.
     pub(crate) fn could_be(&self, value: &str) -> bool {
         let is_of = |letters: &str| value.chars().all(|one| letters.contains(one));

@@ -9,7 +9,7 @@ use evenkeel_server::replication::{Channel, Filters};
 
 /// What never gets there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Filter {
+pub(crate) struct Filter {
     replica: Filters,
     /// `binlog_do_db` and `binlog_ignore_db` of the source.
     logged: Vec<String>,
@@ -48,7 +48,7 @@ impl Filter {
 
     /// Returns why a table's rows do not all get there, and what that makes of it: what is meant to be left out, or what
     /// nobody can say.
-    pub(super) fn refusal(&self, name: &TableName) -> Option<(TableVerdict, String)> {
+    pub(crate) fn refusal(&self, name: &TableName) -> Option<(TableVerdict, String)> {
         let database = &name.database;
         let left_out = |why: &str| Some((TableVerdict::LeftOut, why.to_owned()));
         if !self.logged.is_empty() && !self.logged.contains(database) {

@@ -76,7 +76,7 @@ pub(crate) struct Sides {
     pub(crate) channel: String,
     /// It has other sources, too.
     pub(crate) has_other_sources: bool,
-    pub(super) filter: Filter,
+    pub(crate) filter: Filter,
 }
 
 impl Sides {

@@ -15,7 +15,7 @@ const DEFINITIONS: [u32; 20] = [
     1007, 1008, 1049, 1050, 1051, 1054, 1060, 1061, 1072, 1091, 1136, 1146, 1304, 1305, 1359, 1360,
     1535, 1677, 13146, 1537,
 ];
-const RELAY_LOG: [u32; 4] = [1594, 13117, 13121, 13122];
+const RELAY_LOG: [u32; 5] = [1593, 1594, 13117, 13121, 13122];
 
 /// Names what an applier's error is.
 pub(super) fn find(subject: &Subject<'_>, seen: &Seen<'_>) -> Option<Finding> {
@@ -62,8 +62,18 @@ fn cause(subject: &Subject<'_>) -> Option<(u32, String)> {
     }
 }
 
+/// Whether an error is about reading a relay log. 1593 and 13117 are any that is fatal: MySQL may say no more than what
+/// its reader found.
 fn is_relay_log(number: u32, text: &str) -> bool {
-    RELAY_LOG.contains(&number) && text.to_ascii_lowercase().contains("relay log")
+    const READING: [&str; 5] = [
+        "relay log",
+        "event too big",
+        "event truncated",
+        "bogus data",
+        "crc check",
+    ];
+    let text = text.to_ascii_lowercase();
+    RELAY_LOG.contains(&number) && READING.iter().any(|part| text.contains(part))
 }
 
 /// Says where the transaction that failed is in the source's binary log.

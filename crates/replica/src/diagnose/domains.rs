@@ -33,6 +33,13 @@ impl Domains {
         })
     }
 
+    /// Returns each domain with the number of its last transaction.
+    pub(super) fn sequences(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.0
+            .iter()
+            .map(|(domain, (_, sequence))| (*domain, *sequence))
+    }
+
     /// Returns it with the other one's domains as there.
     pub(super) fn with(&self, other: &Self) -> Self {
         let mut all = self.0.clone();

@@ -1,5 +1,6 @@
 //! Questions that come up once the servers have answered.
 
+use super::donor_log::{self, Proof};
 use super::finding::Subject;
 use super::greeting::{Greeting, greeting};
 use crate::survey::{Answered, Target};
@@ -28,6 +29,9 @@ pub(super) struct Doubts {
     pub(super) greetings: BTreeMap<String, Greeting>,
     /// MariaDB: which GTIDs the source has before the place where an applier is, by server and channel.
     pub(super) gtids: BTreeMap<(usize, String), Known>,
+    /// MariaDB: whether another server has in its binary log what a replica lacks and its source has purged; by the
+    /// replica and the other.
+    pub(super) donors: BTreeMap<(usize, usize), Proof>,
 }
 
 /// A place in the source's binary log, in both forms.
@@ -75,7 +79,27 @@ pub(super) fn ask(targets: &[Target], servers: &[Answered]) -> Doubts {
         }
     }
     doubts.greetings = greet(wanted);
+    doubts.donors = donors(targets, servers);
     doubts
+}
+
+/// Reads the binary logs of those that could give a replica what its source has purged.
+fn donors(targets: &[Target], servers: &[Answered]) -> BTreeMap<(usize, usize), Proof> {
+    let mut proofs = BTreeMap::new();
+    for subject in Subject::all(servers).filter(donor_log::lacks_purged_logs) {
+        let source = source_of(servers, subject.server, subject.channel);
+        for (at, other) in servers.iter().enumerate() {
+            let is_other = at != subject.server && Some(at) != source;
+            let Some(facts) = other.facts.as_ref().ok().filter(|_| is_other) else {
+                continue;
+            };
+            if donor_log::is_ahead_with_a_log(&subject, facts) {
+                let proof = donor_log::prove(&targets[at], facts, &subject.facts.applied);
+                proofs.insert((subject.server, at), proof);
+            }
+        }
+    }
+    proofs
 }
 
 /// Connects to all of them at once: one that does not answer takes seconds.

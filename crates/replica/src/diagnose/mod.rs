@@ -5,6 +5,8 @@
 mod applier;
 mod catalogue;
 mod domains;
+mod donor_log;
+mod donors;
 mod doubts;
 mod finding;
 mod greeting;

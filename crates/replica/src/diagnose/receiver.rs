@@ -2,6 +2,8 @@
 
 use super::Seen;
 use super::catalogue::{Class, Failure};
+use super::donor_log::says_purged;
+use super::donors::{donors, incomplete};
 use super::finding::{Finding, Subject};
 use super::greeting::Greeting;
 use crate::topology::address;
@@ -25,6 +27,7 @@ pub(super) fn find(subject: &Subject<'_>, seen: &Seen<'_>) -> Vec<Finding> {
     };
     let mut all: Vec<Finding> = found.into_iter().collect();
     all.extend(at_risk(subject, seen));
+    all.extend(incomplete(subject, seen));
     all
 }
 
@@ -73,14 +76,7 @@ fn log(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding {
                 "then rebuild this replica from the server that has it",
             );
     }
-    let purged = [
-        "first log file",
-        "purged",
-        "could not find gtid state",
-        "too old",
-        "missing transactions",
-    ];
-    if !purged.iter().any(|part| text.contains(part)) {
+    if !says_purged(text) {
         return subject.other_error(subject.order("START", "IO_THREAD"));
     }
     let finding = subject.finding(Failure::LogPurged);
@@ -95,51 +91,6 @@ fn log(subject: &Subject<'_>, text: &str, seen: &Seen<'_>) -> Finding {
             subject.name,
             "if nobody has them: rebuild this replica from another replica or a backup (evenkeel restore)",
         )
-}
-
-/// Looks for a sibling whose binary log has what is missing.
-fn donors(subject: &Subject<'_>, mut finding: Finding, seen: &Seen<'_>) -> Finding {
-    for (at, other) in seen.servers.iter().enumerate() {
-        let Ok(facts) = &other.facts else { continue };
-        let is_source = seen.source(subject) == Some(at);
-        if at == subject.server || is_source || facts.gtid_kind() != subject.facts.gtid_kind() {
-            continue;
-        }
-        let name = &other.name;
-        match facts.gtid_kind() {
-            GtidKind::MySql if !facts.logged.is_empty() => {
-                let source = seen
-                    .source(subject)
-                    .and_then(|at| seen.servers[at].facts.as_ref().ok());
-                let Some(source) = source else { continue };
-                let missing = source.purged.without(&subject.facts.applied);
-                let is_ahead = missing.is_subset(&facts.logged);
-                let gone = facts.purged.without(&subject.facts.applied);
-                finding = match (is_ahead, gone.is_empty()) {
-                    (true, true) => finding
-                        .seen(format!("the binary log of {name} has all that is missing here"))
-                        .step(
-                            subject.name,
-                            format!("let it replicate from {name} until it has caught up, then from its source again"),
-                        ),
-                    (true, false) => finding.seen(format!("{name} has purged {gone} too")),
-                    (false, _) => finding,
-                };
-            }
-            GtidKind::MariaDb if facts.log_end.is_some() => {
-                let more = facts.applied.without(&subject.facts.applied);
-                if !more.is_empty() {
-                    finding = finding.seen(format!(
-                        "{name} has a binary log and is at {}: this replica can replicate from it for a while, if no \
-                         transaction behind {} is missing in that log (donor-incomplete): mariadb-binlog shows them",
-                        facts.applied, subject.facts.applied
-                    ));
-                }
-            }
-            _ => {}
-        }
-    }
-    finding
 }
 
 fn login(subject: &Subject<'_>) -> Finding {

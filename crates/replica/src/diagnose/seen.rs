@@ -1,5 +1,6 @@
 //! All servers as they were seen at one time, and what is known of their sources.
 
+use super::donor_log::Proof;
 use super::doubts::Doubts;
 use super::finding::Subject;
 use super::greeting::Greeting;
@@ -70,6 +71,11 @@ impl<'a> Seen<'a> {
     /// Returns how the source took a connection from here, where that was tried.
     pub(super) fn greeting(&self, subject: &Subject<'_>) -> Option<&Greeting> {
         self.doubts.greetings.get(&address(subject.channel))
+    }
+
+    /// Returns whether another server's binary log has what a replica lacks, where that was looked at.
+    pub(super) fn donor(&self, subject: &Subject<'_>, other: usize) -> Option<&Proof> {
+        self.doubts.donors.get(&(subject.server, other))
     }
 
     /// Whether the source accepts connections and says nothing.

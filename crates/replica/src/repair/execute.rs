@@ -3,7 +3,7 @@
 use super::carry_out::{carry_out, refuse_changed};
 use super::journal::{Begun, Journal, JournalFile, JournalRecord, SCHEMA, Told};
 use super::make::{seen, words_of};
-use super::plan::{PlannedTable, RepairPlan, now};
+use super::plan::{NotPlanned, PlannedTable, RepairPlan, now};
 use super::stand::{Standing, stand};
 use super::writer::{Change, Writer};
 use super::{objections, plan_file};
@@ -52,6 +52,8 @@ pub struct Executed {
     pub place: String,
     /// How long the SQL thread stood.
     pub applier_held: Duration,
+    /// What differs, or may, and is not in the plan.
+    pub not_planned: Vec<NotPlanned>,
     /// What was found out about former runs, and what else there is to know.
     pub notes: Vec<String>,
     /// The comparison of the plan's tables afterwards.
@@ -87,6 +89,14 @@ pub fn execute(request: &ExecuteRequest, run: Run<'_>) -> Result<Executed> {
         .require(&mut sides.replica.session, "replica")?;
     plan.source.require(&mut sides.source.session, "source")?;
     may_write(&mut sides.replica, &plan.tables, &comparison.selection)?;
+    for table in &plan.tables {
+        if let Some((_, why)) = sides.filter.refusal(&table.name()) {
+            return Err(Error::refused(format!(
+                "{} is not repaired: {why}",
+                table.name()
+            )));
+        }
+    }
     let notes = objections::notes(&mut sides.replica)?;
     let earlier = journal.unknown_of(&plan.hash)?;
     let writer = Writer::open(&sides.replica.options, run.cancel)?;
@@ -100,6 +110,7 @@ pub fn execute(request: &ExecuteRequest, run: Run<'_>) -> Result<Executed> {
         rows: plan.rows(),
         place: words_of(&place),
         applier_held: Duration::ZERO,
+        not_planned: plan.not_planned.clone(),
         notes,
         compared: ChecksumReport::default(),
     };

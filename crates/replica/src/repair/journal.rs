@@ -3,9 +3,9 @@
 
 use super::identity::Identity;
 use super::plan::{PlannedTable, now};
-use evenkeel_op::own_directory::{OwnDirectory, make_private};
-use evenkeel_op::{Context, Error, Result};
-use rustix::fs::{Mode, OFlags};
+use evenkeel_op::own_directory::{OwnDirectory, make_unshared};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -75,11 +75,13 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
-/// The file of one repair.
+/// The file of one repair. One process at a time has it.
 #[derive(Debug)]
 pub(super) struct JournalFile {
     file: File,
     last: String,
+    /// Where its whole lines end, if there is more behind them: the next line goes there.
+    whole: Option<u64>,
     shown: PathBuf,
 }
 
@@ -94,10 +96,10 @@ pub(super) struct Told {
 }
 
 impl Journal {
-    /// Opens it, and makes it if it is not there; nobody else may read it.
+    /// Opens it, and makes it if it is not there. Nobody else may write there, nor read the files.
     pub(super) fn open(path: &Path) -> Result<Self> {
         Ok(Self {
-            directory: make_private(path)?,
+            directory: make_unshared(path)?,
             path: path.to_owned(),
         })
     }
@@ -125,9 +127,11 @@ impl Journal {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.directory, &*name, flags, Mode::from_raw_mode(0o600));
         let file = File::from(file.map_err(std::io::Error::from).context(failed)?);
+        own(&file, &shown)?;
         let mut file = JournalFile {
             file,
             last: String::new(),
+            whole: None,
             shown: shown.clone(),
         };
         file.append(&JournalRecord::Begun(Box::new(begun)))?;
@@ -166,6 +170,7 @@ impl Journal {
                 shown.display()
             )));
         }
+        own(&file, &shown)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).context(failed)?;
         let (records, last, whole) = parse(&text).ok_or_else(|| {
@@ -174,13 +179,11 @@ impl Journal {
                 shown.display()
             ))
         })?;
-        if whole < text.len() as u64 {
-            // Its last line was being written when that was interrupted.
-            file.set_len(whole).context(failed)?;
-        }
         let file = JournalFile {
             file,
             last,
+            // Its last line was being written when that was interrupted.
+            whole: (whole < text.len() as u64).then_some(whole),
             shown: shown.clone(),
         };
         told(records, file)
@@ -216,6 +219,10 @@ impl JournalFile {
     /// Adds a line. It is on the disk when this returns.
     pub(super) fn append(&mut self, record: &JournalRecord) -> Result<()> {
         let failed = || format!("failed to write {}", self.shown.display());
+        if let Some(whole) = self.whole {
+            self.file.set_len(whole).context(failed)?;
+            self.whole = None;
+        }
         let text = serde_json::to_string(record).context(failed)?;
         let hash = chained(&self.last, &text);
         self.file
@@ -235,6 +242,19 @@ impl JournalFile {
             time: now(),
             committed,
         })
+    }
+}
+
+/// Takes a file for this process, for as long as it is open.
+fn own(file: &File, shown: &Path) -> Result<()> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
+            ErrorKind::Busy,
+            format!("another run is using {}", shown.display()),
+        )),
+        Err(error) => Err(std::io::Error::from(error))
+            .context(|| format!("failed to lock {}", shown.display())),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::checksum::{
     ChecksumReport, ChecksumRequest, ChecksumSelection, ComparedTable, RowDifference,
     RowDifferenceKind, TableName, TableVerdict, checksum,
 };
-use evenkeel_op::{Error, Result, Run};
+use evenkeel_op::{Error, ErrorKind, Result, Run};
 use evenkeel_server::abilities::Privilege;
 use evenkeel_server::replication::Position;
 use std::path::PathBuf;
@@ -147,11 +147,13 @@ fn read_rows(
         let left = match planned {
             Ok(planned) => {
                 let changes = Change::all(std::slice::from_ref(&planned), &there)?;
-                let (gone, new) = match changes.first() {
-                    Some(change) => change.sql()?,
-                    None => continue,
+                let Some(change) = changes.first() else {
+                    continue;
                 };
-                let longest = gone.iter().chain(&new).map(String::len).max();
+                let (gone, new) = change.sql()?;
+                // To take it back, the rows as they are now must fit, too.
+                let back = change.back()?;
+                let longest = gone.iter().chain(&new).chain(&back).map(String::len).max();
                 let fits = longest.is_none_or(|most_of| most_of as u64 + PACKET_MARGIN < most);
                 if fits {
                     deletes.extend(gone);
@@ -195,7 +197,17 @@ fn planned(
     };
     let mut rows = Vec::new();
     for difference in &compared.differences {
-        rows.extend(row_of(pair, &statements, difference)?);
+        match row_of(pair, &statements, difference) {
+            Ok(row) => rows.extend(row),
+            Err(error) if error.kind() == ErrorKind::Refused => return Ok(Err(error.chain())),
+            Err(error) => return Err(error),
+        }
+    }
+    let is_extra = |row: &PlannedRow| row.kind == RowDifferenceKind::Extra;
+    if sides.has_other_sources && rows.iter().any(is_extra) {
+        let why =
+            "the replica has other sources, too: a row that only it has may be from one of them";
+        return Ok(Err(why.to_owned()));
     }
     let planned = PlannedTable {
         database: compared.database.clone(),
@@ -211,6 +223,8 @@ fn planned(
 }
 
 /// Reads a row on both sides; `None` if it is the same by now.
+///
+/// Errors: `Refused` for a row that is not found again.
 fn row_of(
     pair: &mut Pair,
     statements: &RowStatements,
@@ -220,6 +234,11 @@ fn row_of(
     let source = seen(&mut pair.source, statements, &key)?;
     let replica = seen(&mut pair.replica, statements, &key)?;
     let kind = match (&replica, &source) {
+        // It may be gone on both sides. Or its key does not find it, and then nobody may call it equal.
+        (None, None) => {
+            let why = "one of its rows differed, and is not found by its key now: compare again";
+            return Err(Error::refused(why));
+        }
         (None, Some(_)) => RowDifferenceKind::Missing,
         (Some(_), None) => RowDifferenceKind::Extra,
         (before, after) if before == after => return Ok(None),

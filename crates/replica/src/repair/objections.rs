@@ -2,7 +2,7 @@
 //! a replica.
 
 use super::plan::{PlannedTable, RowValues};
-use crate::checksum::catalog::ComparableTable;
+use crate::checksum::catalog::{ComparableTable, OF_SERVERS};
 use crate::checksum::sides::Side;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote;
@@ -17,6 +17,12 @@ struct Reference {
 
 /// Returns why a table's rows are not repaired, whichever they are.
 pub(super) fn to_table(replica: &mut Side, table: &ComparableTable) -> Result<Option<String>> {
+    if OF_SERVERS.contains(&&*table.name.database) {
+        return Ok(Some(
+            "it is each server's own: accounts, where it replicates from, what it has applied"
+                .to_owned(),
+        ));
+    }
     if !table.engine.eq_ignore_ascii_case("InnoDB") {
         return Ok(Some(format!(
             "its engine on the replica is {}",

@@ -36,14 +36,15 @@ impl RowStatements {
 
     /// Reads a row: its key, and everything that is kept of it.
     pub(super) fn select(&self, key: &[String], lock: bool) -> Result<String> {
-        let values: Vec<String> = self
-            .key
-            .iter()
-            .chain(&self.kept)
-            .map(Column::as_value)
-            .collect();
+        let all = || self.key.iter().chain(&self.kept);
+        let values: Vec<String> = all().map(Column::as_value).collect();
+        let lost: Vec<String> = all().filter_map(Column::is_lost).collect();
+        let lost = match lost.is_empty() {
+            true => "0".to_owned(),
+            false => lost.join(" OR "),
+        };
         Ok(format!(
-            "SELECT {} FROM {} FORCE INDEX ({}) WHERE {}{}",
+            "SELECT {}, {lost} FROM {} FORCE INDEX ({}) WHERE {}{}",
             values.join(", "),
             self.table,
             self.index,
@@ -53,6 +54,8 @@ impl RowStatements {
     }
 
     /// Returns the row out of what [`RowStatements::select`] found. A row whose key only compares as equal is another.
+    ///
+    /// Errors: `Refused` for a row with a value that would not come back as it is.
     pub(super) fn found(
         &self,
         key: &[String],
@@ -61,8 +64,14 @@ impl RowStatements {
         let Some(mut row) = rows.pop() else {
             return Ok(None);
         };
-        if !rows.is_empty() || row.len() != self.key.len() + self.kept.len() {
+        if !rows.is_empty() || row.len() != self.key.len() + self.kept.len() + 1 {
             return Err(Error::failed("a server sends a row that makes no sense"));
+        }
+        if row.pop() != Some(Some("0".to_owned())) {
+            return Err(Error::refused(
+                "a value of one of its rows cannot be read exactly: it is longer than half of the server's \
+                 max_allowed_packet, or it is a JSON document with dates, decimals or bytes, which text does not keep",
+            ));
         }
         let values = row.split_off(self.key.len());
         let is_it = row
@@ -131,7 +140,8 @@ mod tests {
         let key = ["7".to_owned()];
         assert_eq!(
             statements.select(&key, true).unwrap(),
-            "SELECT `a``b`, `a``b`, HEX(CAST(`v` AS BINARY)), `sum` FROM `d`.`t` FORCE INDEX (`PRIMARY`) \
+            "SELECT `a``b`, `a``b`, HEX(CAST(`v` AS BINARY)), `sum`, \
+             (`v` IS NOT NULL AND HEX(CAST(`v` AS BINARY)) IS NULL) FROM `d`.`t` FORCE INDEX (`PRIMARY`) \
              WHERE `a``b` = 7 FOR UPDATE"
         );
         assert_eq!(
@@ -150,14 +160,21 @@ mod tests {
     #[test]
     fn a_row_that_only_compares_as_equal_is_another() {
         let statements = statements();
-        let row = |key: &str| vec![Some(key.to_owned()), Some(key.to_owned()), None, None];
+        let row = |key: &str| {
+            let mut row = vec![Some(key.to_owned()), Some(key.to_owned()), None, None];
+            row.push(Some("0".to_owned()));
+            row
+        };
         let found = |key: &str| statements.found(&["7".to_owned()], vec![row(key)]).unwrap();
-        assert_eq!(found("7"), Some(row("7").split_off(1)));
+        assert_eq!(found("7"), Some(row("7")[1..4].to_vec()));
         assert_eq!(found("07"), None);
         assert!(
             statements
                 .found(&["7".to_owned()], vec![row("7"), row("7")])
                 .is_err()
         );
+        let mut lost = row("7");
+        lost[4] = Some("1".to_owned());
+        assert!(statements.found(&["7".to_owned()], vec![lost]).is_err());
     }
 }

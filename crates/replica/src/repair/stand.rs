@@ -1,5 +1,6 @@
 //! The replica's SQL thread at the very place that a view of the source sees, for as long as its rows are changed.
 
+use super::writer::HUNG;
 use crate::checksum::ChecksumRequest;
 use crate::checksum::align::{HOLD, View, again, is_as_good, look};
 use crate::checksum::sides::Sides;
@@ -89,7 +90,9 @@ fn try_to(
     run: Run<'_>,
 ) -> Result<(Standing, View, Position)> {
     let deadline = request.limits.deadline;
-    let view = View::open(&sides.source.options, run.cancel)?;
+    let mut view = View::open(&sides.source.options, run.cancel)?;
+    // Rows of the replica are locked while it is read.
+    view.set_silence(HUNG);
     let mut standing = Standing::anywhere(&sides.replica, sides.replica_pid, request, run)?;
     let (groups, _) = look(sides, vec![view], deadline, run)?;
     let group = groups.into_iter().next();

@@ -7,6 +7,7 @@ use crate::checksum::catalog::Catalog;
 use evenkeel_op::{Cancel, Error, Result};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::Connection;
+use std::time::Duration;
 
 /// Values as they are kept, and nothing that acts besides.
 const FIRST_STATEMENTS: [&str; 6] = [
@@ -15,7 +16,7 @@ const FIRST_STATEMENTS: [&str; 6] = [
     "SET SESSION foreign_key_checks = 0, unique_checks = 1",
     // A value is written as it is: 0 too, and dates that are none.
     "SET SESSION time_zone = '+00:00', sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
-    "SET SESSION innodb_lock_wait_timeout = 10, wait_timeout = 28800, sql_select_limit = 18446744073709551615 \
+    "SET SESSION innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, wait_timeout = 28800, sql_select_limit = 18446744073709551615 \
      /*M!100108 , max_statement_time = 0 */ /*!50708 , max_execution_time = 0 */",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 ];
@@ -63,7 +64,20 @@ impl<'a> Change<'a> {
         }
         Ok((deletes, inserts))
     }
+
+    /// Returns the statements that would put the rows back as they are now.
+    pub(super) fn back(&self) -> Result<Vec<String>> {
+        let now = self
+            .table
+            .rows
+            .iter()
+            .filter_map(|row| row.replica.as_ref());
+        now.map(|values| self.statements.insert(values)).collect()
+    }
 }
+
+/// A server that says nothing for so long is hung. A statement waits for locks at most for [`FIRST_STATEMENTS`]' time.
+pub(super) const HUNG: Duration = Duration::from_secs(30);
 
 /// A session that changes rows of the replica, and of nothing else.
 pub(super) struct Writer(Connection);
@@ -72,6 +86,7 @@ impl Writer {
     /// Connects. It needs the privilege to write without the binary log.
     pub(super) fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Self> {
         let mut connection = Connection::open(options, cancel)?;
+        connection.set_silence(HUNG);
         for statement in FIRST_STATEMENTS {
             connection.run(statement)?;
         }

@@ -134,10 +134,23 @@ fn satisfied(grants: &[&str], held: &BTreeSet<String>) -> bool {
         || grants.iter().any(|grant| held.contains(*grant))
 }
 
-/// Returns the names of the global privileges in the lines of `SHOW GRANTS`.
+/// Returns the names of the global privileges in the lines of `SHOW GRANTS`. One that was revoked for a schema
+/// (MySQL's `partial_revokes`) is not global.
 fn held<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
+    let mut revoked = BTreeSet::new();
+    let each = |list: &str| -> Vec<String> {
+        list.split(',')
+            .map(|name| name.trim().to_uppercase())
+            .collect()
+    };
     for line in lines {
+        if let Some((list, _)) = line
+            .strip_prefix("REVOKE ")
+            .and_then(|rest| rest.split_once(" ON "))
+        {
+            revoked.extend(each(list));
+        }
         let Some(rest) = line.strip_prefix("GRANT ") else {
             continue;
         };
@@ -145,8 +158,9 @@ fn held<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
         let Some((list, _)) = rest.split_once(" ON *.* TO ") else {
             continue;
         };
-        names.extend(list.split(',').map(|name| name.trim().to_uppercase()));
+        names.extend(each(list));
     }
+    names.retain(|name| !revoked.contains(name));
     names
 }
 
@@ -176,6 +190,17 @@ mod tests {
         assert!(has(MARIA, Privilege::ReplicationClient, &lines));
         assert!(!has(MARIA, Privilege::Process, &lines));
         assert!(!has(MARIA, Privilege::KillOthers, &lines));
+    }
+
+    #[test]
+    fn what_was_revoked_for_a_schema_is_not_global() {
+        let lines = [
+            "GRANT SELECT, TRIGGER, RELOAD ON *.* TO `b`@`%`",
+            "REVOKE TRIGGER ON `shop`.* FROM `b`@`%`",
+        ];
+        assert!(!has(MYSQL_8, Privilege::Trigger, &lines));
+        assert!(has(MYSQL_8, Privilege::Reload, &lines));
+        assert!(has(MYSQL_8, Privilege::Trigger, &lines[..1]));
     }
 
     #[test]

@@ -1,28 +1,20 @@
 //! `replica repair`.
 
-use super::named::Typed;
+use super::named::comparison;
 use crate::args::ReplicaRepair;
-use crate::commands::watch_applier;
 use crate::settings;
 use crate::show::Ui;
 use crate::show::answers::{RepairExecutedAnswer, RepairPlannedAnswer, RepairUndoneAnswer};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Error, Result, Run, exit};
-use evenkeel_replica::checksum::{
-    ChecksumLimits, ChecksumRequest, ChecksumSelection, TableVerdict,
-};
+use evenkeel_replica::checksum::TableVerdict;
 use evenkeel_replica::repair::{
     ExecuteRequest, PlanRequest, UndoRequest, execute, make_plan, undo,
 };
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// How long a statement that reads should take.
-const CHUNK_TIME: Duration = Duration::from_millis(500);
-/// No view of the comparison is kept for longer.
-const SNAPSHOT: Duration = Duration::from_secs(600);
-/// So many rows are named of each table that differs afterwards.
-const NAMED: usize = 100;
+/// Of `replica`, as messages name it.
+const VERB: &str = "repair";
 /// The journal, below a state directory.
 const JOURNAL: &str = "repairs";
 
@@ -38,7 +30,7 @@ pub(super) fn run(args: &ReplicaRepair, ui: &Ui) -> Result<u8> {
 
 fn plan(args: &ReplicaRepair, output: &Path, ui: &Ui) -> Result<u8> {
     let request = PlanRequest {
-        comparison: comparison(args, ui)?,
+        comparison: comparison(&args.comparison, VERB, ui)?,
         rows_max: usize::try_from(args.max_rows).unwrap_or(usize::MAX),
         output: output.to_owned(),
     };
@@ -56,7 +48,7 @@ fn plan(args: &ReplicaRepair, output: &Path, ui: &Ui) -> Result<u8> {
 fn carry_out(args: &ReplicaRepair, plan: &Path, ui: &Ui) -> Result<u8> {
     let journal = journal(args)?;
     let request = ExecuteRequest {
-        comparison: comparison(args, ui)?,
+        comparison: comparison(&args.comparison, VERB, ui)?,
         plan: plan.to_owned(),
         journal: absolute(&journal),
     };
@@ -64,6 +56,7 @@ fn carry_out(args: &ReplicaRepair, plan: &Path, ui: &Ui) -> Result<u8> {
     let code = match done.compared.verdict() {
         TableVerdict::Differs => exit::DIFFERS,
         TableVerdict::NotCompared => exit::PARTIAL,
+        _ if !done.not_planned.is_empty() => exit::PARTIAL,
         TableVerdict::Equal | TableVerdict::LeftOut => exit::DONE,
     };
     ui.answer(&RepairExecutedAnswer::new(done, &journal));
@@ -73,7 +66,7 @@ fn carry_out(args: &ReplicaRepair, plan: &Path, ui: &Ui) -> Result<u8> {
 fn take_back(args: &ReplicaRepair, id: &str, ui: &Ui) -> Result<u8> {
     let journal = journal(args)?;
     let request = UndoRequest {
-        comparison: comparison(args, ui)?,
+        comparison: comparison(&args.comparison, VERB, ui)?,
         journal: absolute(&journal),
         id: id.to_owned(),
     };
@@ -98,39 +91,5 @@ fn journal(args: &ReplicaRepair) -> Result<PathBuf> {
         Error::usage("where is the journal of repairs?").hint(
             "name a directory with --journal: the rows as they were are kept there, for --undo",
         )
-    })
-}
-
-fn comparison(args: &ReplicaRepair, ui: &Ui) -> Result<ChecksumRequest> {
-    let typed = Typed {
-        verb: "repair",
-        replica: &args.replica,
-        source: &args.source,
-        others: &args.lag_of,
-        fleet: &args.fleet,
-        connection: &args.connection,
-    };
-    let servers = typed.servers(ui)?;
-    let tables = args.table.iter().map(|name| name.parse());
-    Ok(ChecksumRequest {
-        replica: servers.replica,
-        source: servers.source,
-        channel: args.channel.clone(),
-        selection: ChecksumSelection {
-            databases: args.database.clone(),
-            tables: tables.collect::<Result<_>>()?,
-        },
-        limits: ChecksumLimits {
-            threads: usize::from(args.threads),
-            chunk_time: CHUNK_TIME,
-            lag: Some(args.max_lag),
-            other_replicas: servers.others,
-            threads_running: args.max_load,
-            snapshot: SNAPSHOT,
-            deadline: args.lock_deadline,
-        },
-        watchdog: watch_applier::program(),
-        state: None,
-        named_rows: NAMED,
     })
 }

@@ -74,7 +74,8 @@ impl Answer for RepairPlannedAnswer {
                 units::count(self.rows, "row"),
                 path.display()
             ),
-            None => "nothing to repair".to_owned(),
+            None if self.not_planned.is_empty() => "nothing to repair".to_owned(),
+            None => "nothing that can be repaired row by row".to_owned(),
         };
         let mut text = format!("{} and its source {}: {what}\n", self.replica, self.source);
         for table in &self.tables {
@@ -83,17 +84,23 @@ impl Answer for RepairPlannedAnswer {
                 table.database, table.table, table.missing, table.extra, table.changed
             ));
         }
-        for one in &self.not_planned {
-            text.push_str(&format!(
-                "  NOT REPAIRED: {}.{}: {}\n",
-                one.database, one.table, one.why
-            ));
-        }
+        text.push_str(&left(&self.not_planned));
         for note in &self.notes {
             text.push_str(&format!("  note: {note}\n"));
         }
         plain(&text)
     }
+}
+
+fn left(not_planned: &[NotPlanned]) -> String {
+    let each = not_planned.iter();
+    each.map(|one| {
+        format!(
+            "  NOT REPAIRED: {}.{}: {}\n",
+            one.database, one.table, one.why
+        )
+    })
+    .collect()
 }
 
 /// A plan that was carried out.
@@ -106,6 +113,7 @@ pub struct RepairExecutedAnswer {
     rows: usize,
     place: String,
     applier_held_s: f64,
+    not_planned: Vec<NotPlanned>,
     notes: Vec<String>,
     /// The comparison afterwards.
     checksum: ReplicaChecksumAnswer,
@@ -122,6 +130,7 @@ impl RepairExecutedAnswer {
             rows: done.rows,
             place: done.place,
             applier_held_s: done.applier_held.as_secs_f64(),
+            not_planned: done.not_planned,
             notes: done.notes,
             checksum: ReplicaChecksumAnswer::new(done.compared),
         }
@@ -141,6 +150,7 @@ impl Answer for RepairExecutedAnswer {
             ),
             None => format!("nothing was done: {rows} of the plan are as the source's already\n"),
         };
+        text.push_str(&left(&self.not_planned));
         for note in &self.notes {
             text.push_str(&format!("  note: {note}\n"));
         }
