@@ -175,7 +175,6 @@ fn step_by_step(mut at: OwnedFd, below: &Path, flags: OFlags) -> Result<OwnedFd,
 pub fn make_private(path: &Path) -> crate::Result<OwnDirectory> {
     let failed = || format!("failed to create {}", path.display());
     let place = made(path)?;
-    refuse_shared(&place, path)?;
     let (directory, is_ours) = close(&place).context(failed)?;
     if !is_ours && geteuid().is_root() {
         return Err(
@@ -220,19 +219,6 @@ fn made(path: &Path) -> crate::Result<PathBuf> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error).context(failed),
         _ => Ok(place),
     }
-}
-
-/// Refuses a directory that others use: what is in it must not be taken from them.
-fn refuse_shared(place: &Path, path: &Path) -> crate::Result<()> {
-    let failed = || format!("failed to read {}", path.display());
-    let open = OpenDirectory::open_without_links(place).context(failed)?;
-    let stat = open.stat().context(failed)?;
-    let is_open = stat.st_uid == geteuid().as_raw() && stat.st_mode & 0o077 != 0;
-    if is_open && fs::read_dir(place).context(failed)?.next().is_some() {
-        let message = format!("{} has files in it, and others may read it", path.display());
-        return Err(Error::refused(message).hint("name a new or an empty directory"));
-    }
-    Ok(())
 }
 
 /// Takes the permissions of everybody else from a directory, if it is this user's. Returns whether it is.
