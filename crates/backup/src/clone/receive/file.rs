@@ -177,8 +177,12 @@ impl ReceivedFile {
             self.refuse_strange(&sent.parts, &data)?;
             empty(&file, &place).context(failed)?;
         }
-        let whole = [0..length as u32];
-        for part in if is_sparse { &sent.parts } else { &whole[..] } {
+        let whole = 0..length as u32;
+        let parts = match is_sparse {
+            true => sent.parts.as_slice(),
+            false => std::slice::from_ref(&whole),
+        };
+        for part in parts {
             let bytes = &data[part.start as usize..part.end as usize];
             file.write_all_at(bytes, place.start + u64::from(part.start))
                 .context(failed)?;

@@ -12,7 +12,7 @@ use super::list::{ImageEnd, ImageList, hash};
 use super::report::CloneReport;
 use crate::restore::staging::{Purpose, Staging};
 use evenkeel_op::paths::absolute;
-use evenkeel_op::{Context, Error, ErrorKind, Result, Run};
+use evenkeel_op::{Error, ErrorKind, Result, Run};
 use evenkeel_repository::Location;
 use evenkeel_repository::store::Store;
 use like::Like;
@@ -179,7 +179,7 @@ impl Receiving {
             return Err(judge::unsound("listed files twice"));
         }
         let list: ImageList =
-            serde_json::from_slice(bytes).context(|| "the other side sent no list of files")?;
+            serde_json::from_slice(bytes).map_err(|_| judge::unsound("sent no list of files"))?;
         let listed = Listed::of(list, hash(bytes), &self.wanted, self.like.as_ref())?;
         *stage = Stage::Listed(Arc::new(listed));
         fail::fail_point!("clone::received_list");
@@ -189,8 +189,8 @@ impl Receiving {
     /// Takes how it ended.
     fn end(&self, bytes: &[u8]) -> Result<()> {
         let listed = self.listed()?;
-        let end: ImageEnd =
-            serde_json::from_slice(bytes).context(|| "the other side did not say how it ended")?;
+        let end: ImageEnd = serde_json::from_slice(bytes)
+            .map_err(|_| judge::unsound("did not say how it ended"))?;
         listed.refuse_incomplete(&end)?;
         *self.stage() = Stage::Ended(listed, end);
         Ok(())

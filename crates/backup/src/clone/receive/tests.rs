@@ -162,8 +162,8 @@ fn end(file: u32, hashes: &[Hash]) -> Step<'static> {
 }
 
 const SIZE: u64 = 3 * BLOCK + 100;
-const ONE: [u8; BLOCK as usize] = [1; BLOCK as usize];
-const TWO: [u8; BLOCK as usize] = [2; BLOCK as usize];
+static ONE: [u8; BLOCK as usize] = [1; BLOCK as usize];
+static TWO: [u8; BLOCK as usize] = [2; BLOCK as usize];
 const TAIL: [u8; 100] = [3; 100];
 
 /// What a file of `SIZE` has in these tests: a block, a hole, a block, and a short one.
@@ -320,6 +320,7 @@ fn lists_that_make_no_sense_are_refused() {
 }
 
 #[test]
+#[allow(clippy::single_range_in_vec_init)]
 fn blocks_that_are_not_what_they_are_said_to_be_are_refused() {
     let bomb = zstd::bulk::compress(&vec![0; 1 << 26], 1).unwrap();
     let sent = |hash, zstd, bytes| Step::Block {
