@@ -155,7 +155,7 @@ const ROOTS: [&str; 12] = [
 /// Whether this is the id of a root as `backup` gives them: one of those that there are, with a number where
 /// there is more than one, `tablespaces-` and a number, or `schema-` and the name of the schema as one part of
 /// a path. Links and directories are made of it.
-fn is_root(id: &str) -> bool {
+pub(crate) fn is_root(id: &str) -> bool {
     if let Some(schema) = id.strip_prefix("schema-") {
         let inside = format!("{DATA_ROOT}/{schema}");
         return relative_path(&inside).is_some_and(|(_, path)| path.components().count() == 1);

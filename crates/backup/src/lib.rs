@@ -10,6 +10,7 @@
 
 pub mod archive;
 pub mod backup;
+pub mod clone;
 pub mod engine;
 pub mod facts;
 pub mod left_out;

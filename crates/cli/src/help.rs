@@ -95,6 +95,7 @@ const RARE: &[&str] = &[
 
 /// Verbs that are about what is rare elsewhere: their options of this heading are all shown.
 const ITS_MATTER: &[(&str, &str)] = &[
+    ("clone", "Snapshot"),
     ("lock", "Locking"),
     ("forget", "Keep rules"),
     ("qps", "Watching"),

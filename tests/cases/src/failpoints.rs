@@ -230,6 +230,24 @@ pub const REPAIR: [&str; 5] = [
 /// Points of a repair of a replica's rows that was committed.
 pub const REPAIRED: [&str; 3] = ["repair::committed", "repair::noted", "applier::started"];
 
+/// Points of a clone that its sender comes by, besides those of the freeze.
+pub const CLONE_SENDER: [&str; 4] = [
+    "clone::frozen",
+    "clone::listed",
+    "clone::sent",
+    "clone::released",
+];
+
+/// Points of a clone that its receiver comes by, in their order.
+pub const CLONE_RECEIVER: [&str; 6] = [
+    "clone::received_list",
+    "clone::received",
+    "clone::received#3",
+    "clone::dressed",
+    "restore::publish::synced",
+    "restore::publish::unheld",
+];
+
 /// Returns every name above but those of loads, without the `#n` of a later time.
 #[must_use]
 pub fn all() -> Vec<&'static str> {
@@ -263,6 +281,8 @@ pub fn all() -> Vec<&'static str> {
         .chain(&ROLLBACK_PATCH)
         .chain(&ROLLBACK_AFTER)
         .chain(&BASELINE_DROP)
+        .chain(&CLONE_SENDER)
+        .chain(&CLONE_RECEIVER)
         .map(|point| point.split('#').next().unwrap_or(point))
         .collect();
     all.sort_unstable();

@@ -320,6 +320,33 @@ fn replica() {
 }
 
 #[test]
+fn clone() {
+    let house = House::new("db2", PROGRAM);
+    house.start_another("db1", 1, "");
+    house.sql_of(
+        "db1",
+        "CREATE USER repl@'%' IDENTIFIED BY 's3cret'; GRANT REPLICATION SLAVE ON *.* TO repl@'%'",
+    );
+    house.start_mariadb();
+    house.start_sshd();
+    // It has written nothing of its own into its log.
+    house.sql("RESET MASTER");
+    house.sql(
+        "CHANGE MASTER TO MASTER_HOST='db1', MASTER_USER='repl', MASTER_PASSWORD='s3cret', \
+         MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4, MASTER_USE_GTID=no; START SLAVE",
+    );
+    house.sql_of(
+        "db1",
+        "CREATE DATABASE blog; CREATE TABLE blog.posts (id INT PRIMARY KEY)",
+    );
+    house.until("mariadb -e 'SELECT * FROM blog.posts'");
+    let mut page = Page::open(&house, "tasks/clone.md");
+    page.run("--target /srv/new");
+    page.run("--like /srv/new");
+    page.end();
+}
+
+#[test]
 fn is_my_replica_equal() {
     let house = House::new("db2", PROGRAM);
     house.start_another("db1", 1, "");

@@ -2,9 +2,10 @@
 
 mod engine;
 mod freeze;
-mod read;
+mod held;
+pub(crate) mod read;
 mod request;
-mod settle;
+pub(crate) mod settle;
 mod source_file;
 mod survey;
 
@@ -226,7 +227,7 @@ fn store(
     for (name, path) in roots.chain(dirs) {
         writer.add(read_file::dir_meta(name, path)?)?;
     }
-    let settled = settle::settle(frozen, &totals, request, run)?;
+    let settled = settle::settle(frozen, &totals.findings, request, run)?;
     run.progress.end();
     Ok((totals, settled))
 }

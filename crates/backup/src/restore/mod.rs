@@ -8,8 +8,8 @@ mod onto;
 pub(crate) mod places;
 mod plan;
 mod request;
-mod space;
-mod staging;
+pub(crate) mod space;
+pub(crate) mod staging;
 mod start_options;
 mod write;
 
@@ -325,7 +325,7 @@ pub(crate) fn newest_whole(repository: &Repository) -> Result<u32> {
     })
 }
 
-fn refuse_moved_tables(facts: &Facts, roots: &BTreeMap<String, Staging>) -> Result<()> {
+pub(crate) fn refuse_moved_tables(facts: &Facts, roots: &BTreeMap<String, Staging>) -> Result<()> {
     for (id, place) in bound_to_their_place(facts) {
         if roots.get(id).is_some_and(|root| root.target() != place) {
             let place = place.display();
@@ -339,7 +339,7 @@ fn refuse_moved_tables(facts: &Facts, roots: &BTreeMap<String, Staging>) -> Resu
     Ok(())
 }
 
-fn beside(target: &Path, id: &str) -> PathBuf {
+pub(crate) fn beside(target: &Path, id: &str) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
     name.push("-");
     name.push(id);

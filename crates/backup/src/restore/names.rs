@@ -19,7 +19,7 @@ pub(crate) fn split(name: &str) -> Result<(&str, PathBuf)> {
 }
 
 /// Returns the path at which `name` is or will be, if its root is among `roots`.
-pub(super) fn place<'a, T>(
+pub(crate) fn place<'a, T>(
     roots: &'a std::collections::BTreeMap<String, T>,
     name: &str,
 ) -> Result<(&'a T, PathBuf)> {

@@ -3,7 +3,7 @@
 use super::names;
 use super::staging::Staging;
 use evenkeel_op::{Error, Result, units};
-use evenkeel_repository::Reader;
+use evenkeel_repository::{FileMeta, Reader};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -21,12 +21,21 @@ struct Need {
 /// Fails when the files of a generation do not fit where their roots go. A filesystem that does
 /// not say how much is free is not held against.
 pub(super) fn check(roots: &BTreeMap<String, Staging>, reader: &Reader) -> Result<()> {
+    check_files(roots, reader.files().map(|record| Ok(record?.meta)))
+}
+
+/// Does the same for files that are not a generation's.
+pub(crate) fn check_files(
+    roots: &BTreeMap<String, Staging>,
+    files: impl Iterator<Item = Result<FileMeta>>,
+) -> Result<()> {
     let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
-    for record in reader.files() {
-        let meta = record?.meta;
+    for meta in files {
+        let meta = meta?;
         let (root, _) = names::split(&meta.name)?;
         if let Some((id, _)) = roots.get_key_value(root) {
-            *bytes.entry(id).or_default() += meta.allocated;
+            let bytes = bytes.entry(id).or_default();
+            *bytes = bytes.saturating_add(meta.allocated);
         }
     }
     let places = roots.iter().filter_map(|(id, staging)| {
@@ -49,7 +58,7 @@ fn by_filesystem(places: impl Iterator<Item = (u64, PathBuf, String, u64)>) -> V
             need.at = at;
         }
         need.roots.push(id);
-        need.bytes += bytes;
+        need.bytes = need.bytes.saturating_add(bytes);
     }
     needs.into_values().collect()
 }

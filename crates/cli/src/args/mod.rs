@@ -7,6 +7,7 @@ mod bench;
 mod binlog;
 mod capture;
 mod check;
+mod clone;
 mod connection;
 mod cron;
 mod data_directory;
@@ -49,6 +50,7 @@ pub use bench::{
 pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
 pub use capture::{Capture, CaptureFormat};
 pub use check::Check;
+pub use clone::{CloneServer, CloneSnapshot};
 pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use data_directory::DataDirectory;
@@ -178,6 +180,7 @@ impl Verb {
         match self {
             Self::Backup(args) => Some(&args.remote),
             Self::Restore(args) => Some(&args.remote),
+            Self::Clone(args) => Some(&args.remote),
             Self::Verify(args) => Some(&args.remote),
             Self::Doctor(args) => Some(&args.remote),
             Self::Binlog(args) => match &args.verb {
@@ -216,6 +219,8 @@ pub enum Verb {
     Generations(Generations),
     /// Restore a generation into an empty directory.
     Restore(Restore),
+    /// Copy a running server's files into an empty directory, here or from another host.
+    Clone(Box<CloneServer>),
     /// Show backups as files without restoring them; a server can start on one.
     Mount(Box<Mount>),
     /// Read every byte of a backup as restore would; with --boot, start a server on it.

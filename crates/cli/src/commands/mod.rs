@@ -8,6 +8,7 @@ pub mod bench;
 pub mod binlog;
 pub mod capture;
 pub mod check;
+pub mod clone;
 pub mod cron;
 pub mod demo;
 pub mod digest;
@@ -101,6 +102,7 @@ pub fn run_here_or_there(verb: &Verb, words: &[OsString], ui: &Ui) -> Result<u8>
         }
         match (verb, watch) {
             (Verb::Backup(args), _) => backup::run_here_or_there(args, verb, words, ui),
+            (Verb::Clone(args), _) => clone::run_here_or_there(args, verb, words, ui),
             (Verb::Doctor(args), _) => doctor::run_here_or_there(args, verb, words, ui),
             (_, Some(watch)) => watch.over(ui, || run_where_meant(verb, words, ui)),
             (_, None) => run_where_meant(verb, words, ui),
@@ -121,6 +123,7 @@ pub fn run(verb: &Verb, ui: &Ui) -> Result<u8> {
         Verb::Backup(args) => backup::run(args, ui),
         Verb::Generations(args) => generations::run(args, ui),
         Verb::Restore(args) => restore::run(args, ui),
+        Verb::Clone(args) => clone::run(args, ui),
         Verb::Mount(args) => mount::run(args, ui),
         Verb::Verify(args) => verify::run(args, ui),
         Verb::Check(args) => check::run(args, ui),

@@ -3,8 +3,9 @@
 use crate::args::{BinlogArchive, BinlogVerb, Keys, Remote, Verb};
 use crate::settings;
 use crate::show::Ui;
-use evenkeel_op::{Context, Error, Event, Result, units};
+use evenkeel_op::{Context, Error, Event, Result, exit, units};
 use evenkeel_repository::secrecy::ExposeSecret;
+use evenkeel_repository::store::Store;
 use evenkeel_repository::{Access as KeyAccess, Repository};
 use evenkeel_transport::{Access, LinkTimeouts, Near, Order, Ssh, Traffic, Word};
 use serde::de::DeserializeOwned;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A connection that is silent for this part of the patience is given up, so that there is time for
@@ -52,25 +54,66 @@ fn run_telling(
     ui: &Ui,
     tell: &mut dyn FnMut(String),
 ) -> Result<u8> {
+    let repository = match repository(verb) {
+        Some((path, access)) => {
+            let place = ui.location(path, storage_class(verb))?;
+            Some((place.store(), access, path.display().to_string()))
+        }
+        None => None,
+    };
+    run_with(verb, remote, words, repository, (ui, tell))
+}
+
+/// Runs a verb that sends into `store` of this host, which is no repository; nothing is answered.
+pub(super) fn run_into(
+    verb: &Verb,
+    remote: &Remote,
+    words: &[OsString],
+    store: Arc<dyn Store>,
+    ui: &Ui,
+) -> Result<()> {
+    let place = store.place();
+    let ended = run_with(
+        verb,
+        remote,
+        words,
+        Some((store, Access::Image, place)),
+        (ui, &mut |_| ()),
+    )?;
+    match ended {
+        exit::DONE => Ok(()),
+        code => Err(Error::failed(format!(
+            "the program on the other host ended with {code}"
+        ))),
+    }
+}
+
+/// Objects of this host, what may be done to them, and what they are called in messages.
+type Given = (Arc<dyn Store>, Access, String);
+
+fn run_with(
+    verb: &Verb,
+    remote: &Remote,
+    words: &[OsString],
+    repository: Option<Given>,
+    (ui, tell): (&Ui, &mut dyn FnMut(String)),
+) -> Result<u8> {
     let ssh = ssh(remote)?;
-    let repository = repository(verb);
+    let (repository, place) = match repository {
+        Some((store, access, place)) => (Some((store, access)), place),
+        None => (None, String::new()),
+    };
     let order = Order::Run {
         words: with_keys(verb, settings::with_password(verb, words)?, ui)?
             .iter()
             .map(|word| word.as_bytes().to_vec())
             .collect(),
-        repository: repository.map_or_else(String::new, |(path, _)| path.display().to_string()),
+        repository: place,
     };
     let near = Near {
         ssh: &ssh,
         timeouts: timeouts(remote.ssh_timeout),
-        repository: match repository {
-            Some((path, access)) => {
-                let place = ui.location(path, storage_class(verb))?;
-                Some((place.store(), access))
-            }
-            None => None,
-        },
+        repository,
         cancel: ui.cancel(),
     };
     let mut hear = |word| match word {

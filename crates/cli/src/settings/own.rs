@@ -81,6 +81,7 @@ fn names(command: &clap::Command) -> Vec<String> {
 fn connection(verb: &Verb) -> Option<(&'static str, &Connection)> {
     match verb {
         Verb::Backup(args) => Some(("backup", &args.connection)),
+        Verb::Clone(args) => Some(("clone", &args.connection)),
         Verb::Check(args) => Some(("check", &args.connection)),
         Verb::Dump(args) => Some(("dump", &args.connection)),
         Verb::Load(args) => Some(("load", &args.connection)),

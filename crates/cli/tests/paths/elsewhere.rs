@@ -1,6 +1,6 @@
 //! Paths that mean something only to a server that runs, and the test in `tests/cases/` that has one.
 
-pub(crate) const PATHS: [(&str, &str); 33] = [
+pub(crate) const PATHS: [(&str, &str); 37] = [
     ("backup --engine-tool", "relative_paths_mean_the_same"),
     ("backup --snapshot-dir", "relative_paths_mean_the_same"),
     ("bench cache --memcached", "small_benches_run"),
@@ -12,6 +12,10 @@ pub(crate) const PATHS: [(&str, &str); 33] = [
     ("binlog extract into", "relative_paths_mean_the_same"),
     ("capture --datadir", "servers_are_watched_from_within"),
     ("check --keep-damaged", "checks_heal_what_is_proven"),
+    ("clone --like", "servers_are_cloned"),
+    ("clone --map-root", "servers_are_cloned"),
+    ("clone --snapshot-dir", "servers_are_cloned"),
+    ("clone --target", "servers_are_cloned"),
     ("doctor --snapshot-dir", "relative_paths_mean_the_same"),
     ("doctor repository", "relative_paths_mean_the_same"),
     ("dump --output", "relative_paths_mean_the_same"),

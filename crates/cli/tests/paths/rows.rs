@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 36] = [
+const CONNECTING: [(&str, &str); 37] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -63,6 +63,7 @@ const CONNECTING: [(&str, &str); 36] = [
     ("bench tpcc run", ""),
     ("binlog archive", "{new}"),
     ("check", ""),
+    ("clone", "--target={new}"),
     ("doctor", ""),
     ("dump", "--output={new}"),
     ("health check", "--timeout=10s"),
@@ -227,6 +228,7 @@ digest --history | - | 0 | "place": "PATH" | digest {slow.log} --history={}
 digest --identity | key | 0 | "count": 1 | digest {slow.log} --identity={}
 digest --html | - | 0 | "count": 1 | digest {slow.log} --html={}
 digest files | slow.log | 0 | "file": "PATH" | digest {}
+clone --ssh-program | no-program | 13 | the connection ended | clone --target={new} --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
 doctor --ssh-program | no-program | 13 | the connection ended | doctor --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
 dump --mask-key-file | statements | 2 | read or change the key file PATH | dump --no-defaults --socket={socket} --output={new} --mask=a.b.c=hash --mask-key-file={}
 fleet file | fleet.toml | 0 | "exit_code": 0 | fleet {} -- generations

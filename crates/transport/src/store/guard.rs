@@ -18,6 +18,8 @@ pub enum Access {
     Append,
     /// Add archived binary logs; everything that is there stays as it is.
     Logs,
+    /// Send an image, and ask what of it is there; there is nothing else.
+    Image,
 }
 
 /// Checks each step.
@@ -40,10 +42,13 @@ const FORGOTTEN: &str = "forgotten";
 
 impl Guard {
     pub(super) fn new(access: Access, store: &dyn Store) -> io::Result<Self> {
+        let is_repository = access != Access::Image;
+        let complete = || is_repository.then(|| complete(store)).transpose();
+        let next = || is_repository.then(|| next(store)).transpose();
         Ok(Self {
             access,
-            complete: Mutex::new(complete(store)?),
-            next: Mutex::new(next(store)?),
+            complete: Mutex::new(complete()?.unwrap_or_default()),
+            next: Mutex::new(next()?.unwrap_or_default()),
             writing: Mutex::new(0),
         })
     }
@@ -65,6 +70,17 @@ impl Guard {
         }
     }
 
+    /// Whether an object may be opened.
+    pub(super) fn open(&self, name: &str) -> io::Result<()> {
+        self.name(name)?;
+        allow(self.access != Access::Image || is_asked(name), name)
+    }
+
+    /// Whether there is anything of that kind: folders, locks, objects that may go.
+    pub(super) fn is_of_a_repository(&self, name: &str) -> io::Result<()> {
+        allow(self.access != Access::Image, name)
+    }
+
     /// Whether an object may be made, or replaced.
     pub(super) fn create(&self, name: &str, replace: bool) -> io::Result<()> {
         self.name(name)?;
@@ -74,7 +90,8 @@ impl Guard {
         let fine = match (self.access, replace) {
             _ if unfinished => false,
             (Access::Read | Access::Append, true) => name == HEAD,
-            (Access::Read, false) | (Access::Logs, true) => false,
+            (Access::Read, false) | (Access::Logs | Access::Image, true) => false,
+            (Access::Image, false) => is_sent(name),
             // What was forgotten is not for an archiver to say.
             (Access::Logs, false) => is_log(name) && depth(name) == 4 && leaf(name) != FORGOTTEN,
             (Access::Append, false) => {
@@ -123,13 +140,14 @@ impl Guard {
     fn appends_under_lock(&self) -> io::Result<()> {
         match self.access {
             Access::Append => self.writing().map(drop),
-            Access::Read | Access::Logs => Ok(()),
+            Access::Read | Access::Logs | Access::Image => Ok(()),
         }
     }
 
     /// Whether there is a lock of this name to take.
     pub(super) fn lock(&self, name: &str) -> io::Result<()> {
         self.name(name)?;
+        self.is_of_a_repository(name)?;
         let of_archive = is_log(name) && depth(name) == 3 && leaf(name) == ARCHIVE_LOCK;
         allow(
             [WRITER_LOCK, READER_LOCK].contains(&name) || of_archive,
@@ -140,6 +158,7 @@ impl Guard {
     /// Whether an object or folder may be removed.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         self.name(name)?;
+        self.is_of_a_repository(name)?;
         if self.access != Access::Logs {
             drop(self.writing()?);
         }
@@ -161,7 +180,7 @@ impl Guard {
             self.appends_under_lock()?;
         }
         let fine = match self.access {
-            Access::Read => false,
+            Access::Read | Access::Image => false,
             Access::Append => !is_log(name) && self.is_numbered(name),
             Access::Logs => is_log(name) && depth(name) <= 3,
         };
@@ -235,6 +254,19 @@ fn depth(name: &str) -> usize {
 /// Archived binary logs come from an archiver, never with a backup.
 fn is_log(name: &str) -> bool {
     name.split('/').next() == Some(BINLOGS)
+}
+
+/// What a sender makes of an image.
+fn is_sent(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let pack = name.strip_prefix("put/");
+    ["list", "end"].contains(&name) || pack.is_some_and(is_number)
+}
+
+/// What it asks.
+fn is_asked(name: &str) -> bool {
+    let is_numbers = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    name == "here" || name.strip_prefix("have/").is_some_and(is_numbers)
 }
 
 fn allow(fine: bool, name: &str) -> io::Result<()> {
@@ -398,6 +430,40 @@ mod tests {
         assert!(guard.create("generations/3/pending", false).is_err());
         assert!(guard.remove("generations/2/pack-0000").is_err());
         assert!(guard.make_folder("generations/3").is_err());
+    }
+
+    #[test]
+    fn who_sends_an_image_does_that_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let guard = Guard::new(Access::Image, &LocalStore::new(dir.path())).unwrap();
+        for name in ["list", "end", "put/0", "put/18446744073709551615"] {
+            assert!(guard.create(name, false).is_ok(), "{name}");
+            assert!(guard.create(name, true).is_err(), "{name}");
+            assert!(guard.open(name).is_err(), "{name}");
+        }
+        for name in ["here", "have/0-0", "have/12-345"] {
+            assert!(guard.open(name).is_ok(), "{name}");
+            assert!(guard.create(name, false).is_err(), "{name}");
+        }
+        for name in [
+            "put",
+            "put/",
+            "put/x",
+            "put/1/2",
+            "put/1.tmp",
+            "have/a-b",
+            "have/../x",
+            "head",
+            "",
+        ] {
+            assert!(guard.create(name, false).is_err(), "{name}");
+            assert!(guard.open(name).is_err(), "{name}");
+            assert!(guard.remove(name).is_err(), "{name}");
+            assert!(guard.make_folder(name).is_err(), "{name}");
+            assert!(guard.lock(name).is_err(), "{name}");
+            assert!(guard.is_of_a_repository(name).is_err(), "{name}");
+        }
+        assert!(guard.lock("writer.lock").is_err());
     }
 
     #[test]

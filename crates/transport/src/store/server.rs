@@ -224,7 +224,7 @@ impl Serving {
     }
 
     fn open(&mut self, object: u64, name: &str) -> io::Result<(u64, Vec<u8>)> {
-        self.guard.name(name)?;
+        self.guard.open(name)?;
         let stored = self.store.open(name)?;
         let size = stored.size();
         let mut ends = Vec::new();
@@ -300,6 +300,7 @@ impl Serving {
         match ask {
             Ask::List { folder } => {
                 self.guard.name(&folder)?;
+                self.guard.is_of_a_repository(&folder)?;
                 let listed = self.store.list(&folder)?;
                 let each = listed
                     .into_iter()
@@ -321,6 +322,7 @@ impl Serving {
             }
             Ask::SyncFolder { name } => {
                 self.guard.name(&name)?;
+                self.guard.is_of_a_repository(&name)?;
                 self.store.sync_folder(&name)?;
             }
             _ => return Err(unknown()),

@@ -17,19 +17,19 @@ const GROUP_NICE: i32 = 10;
 const OWN: &str = "/proc/self/autogroup";
 
 /// Lets the server's threads run before the calling thread.
-pub(in crate::backup) fn thread() {
+pub(crate) fn thread() {
     // On Linux this is for the calling thread alone. Without it the backup only is less polite.
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 /// Lets other sessions run before this process's, until dropped.
-pub(in crate::backup) struct SessionGivesWay {
+pub(crate) struct SessionGivesWay {
     former: Option<i32>,
 }
 
 impl SessionGivesWay {
     /// Begins, unless the server is of the same session, or only root could put it back.
-    pub(in crate::backup) fn to(server: Option<i32>) -> Self {
+    pub(crate) fn to(server: Option<i32>) -> Self {
         let own = group("self");
         let theirs = server.and_then(|pid| group(&pid.to_string()));
         let former = match (own, theirs) {

@@ -4,11 +4,11 @@
 //! compress. At most [`QUEUE`] leaves wait in between, so memory does not depend on the database.
 
 pub(super) mod ahead;
-pub(super) mod give_way;
+pub(crate) mod give_way;
 mod pace;
-pub(super) mod pages;
+pub(crate) mod pages;
 mod plan;
-pub(super) mod read_file;
+pub(crate) mod read_file;
 pub(super) mod turns;
 
 use super::freeze::Frozen;
@@ -20,10 +20,10 @@ use evenkeel_op::rate::RateLimit;
 use evenkeel_op::workers::first_error;
 use evenkeel_op::{Cancel, Context, Error, Result, Run, Unit};
 use evenkeel_repository::{Change, FileBuilder, Worker, Writer};
-use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
+use evenkeel_server::files::{FileClass, FoundFile};
 use evenkeel_snapshot::{Changed, Sealed};
 use give_way::SessionGivesWay;
-use pages::{Findings, PageCheck};
+use pages::{Findings, PageCheck, SystemSpace};
 use plan::LeafPlan;
 use read_file::Source;
 use std::ops::Range;
@@ -185,7 +185,7 @@ fn announce(
         let builder = writer.file_builder(meta, base)?;
         // Also of a file without changes: the pages of later files of its tablespace count on.
         let check = if innodb {
-            system.check(found, &opened, page_size)?
+            system.check(found, opened.file(), opened.size(), page_size)?
         } else {
             None
         };
@@ -369,40 +369,4 @@ fn finish_if_last(open: &Open) -> Result<()> {
         .ok_or_else(|| Error::failed("a file was finished twice"))?;
     builder.finish()?;
     Ok(())
-}
-
-/// The files of the system tablespace continue each other's page numbers, and only the first one
-/// says how its pages are made. They are met in the order in which they are configured, because
-/// that is the order in which they were made and named.
-struct SystemSpace {
-    names: Vec<String>,
-    first: Option<PageCheck>,
-    pages: u64,
-}
-
-impl SystemSpace {
-    fn of(files: &ServerFiles) -> Self {
-        Self {
-            names: pages::system_space(files),
-            first: None,
-            pages: 0,
-        }
-    }
-
-    fn check(
-        &mut self,
-        found: &FoundFile,
-        source: &Source,
-        page_size: u32,
-    ) -> Result<Option<PageCheck>> {
-        if !self.names.contains(&found.name) {
-            return PageCheck::of_file(source.file());
-        }
-        if self.first.is_none() {
-            self.first = PageCheck::of_file(source.file())?;
-        }
-        let first_page = u32::try_from(self.pages).unwrap_or(u32::MAX);
-        self.pages += source.size() / u64::from(page_size);
-        Ok(self.first.as_ref().map(|check| check.continued(first_page)))
-    }
 }

@@ -3,13 +3,13 @@
 use crate::report::CorruptPage;
 use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, verify};
 use evenkeel_op::Result;
-use evenkeel_server::files::ServerFiles;
+use evenkeel_server::files::{FoundFile, ServerFiles};
 use std::fs::File;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Returns the generation names of the system tablespace's files, in their order.
-pub(in crate::backup) fn system_space(files: &ServerFiles) -> Vec<String> {
+pub(crate) fn system_space(files: &ServerFiles) -> Vec<String> {
     let files = files.system_tablespace().into_iter();
     files.map(|file| file.name.clone()).collect()
 }
@@ -19,7 +19,7 @@ const REPORTED_MAX: usize = 1000;
 
 /// How the pages of one file are checked.
 #[derive(Debug, Clone)]
-pub(in crate::backup) struct PageCheck {
+pub(crate) struct PageCheck {
     format: SpaceFormat,
     /// Number of the file's first page: not 0 for the second file of the system tablespace.
     first_page: u32,
@@ -27,7 +27,7 @@ pub(in crate::backup) struct PageCheck {
 
 impl PageCheck {
     /// Reads the first page of a tablespace file; `None` when its pages cannot be checked.
-    pub(in crate::backup) fn of_file(file: &File) -> Result<Option<Self>> {
+    pub(crate) fn of_file(file: &File) -> Result<Option<Self>> {
         Ok(match SpaceFormat::of_file(file)? {
             Probe::Checkable(format) => Some(Self {
                 format,
@@ -38,7 +38,7 @@ impl PageCheck {
     }
 
     /// The same from the first page itself.
-    pub(in crate::backup) fn of_page(first: &[u8]) -> Option<Self> {
+    pub(crate) fn of_page(first: &[u8]) -> Option<Self> {
         match SpaceFormat::parse(first) {
             Probe::Checkable(format) => Some(Self {
                 format,
@@ -49,7 +49,7 @@ impl PageCheck {
     }
 
     /// Returns the check for a later file of the same tablespace.
-    pub(in crate::backup) fn continued(&self, first_page: u32) -> Self {
+    pub(crate) fn continued(&self, first_page: u32) -> Self {
         Self {
             format: self.format,
             first_page,
@@ -57,12 +57,12 @@ impl PageCheck {
     }
 
     /// Whether the server keeps holes in the file.
-    pub(in crate::backup) fn has_holes(&self) -> bool {
+    pub(crate) fn has_holes(&self) -> bool {
         self.format.page_compressed
     }
 
     /// Checks every page of a block that starts at byte `offset` of the file.
-    pub(in crate::backup) fn block(&self, file: &str, offset: u64, bytes: &[u8], into: &Findings) {
+    pub(crate) fn block(&self, file: &str, offset: u64, bytes: &[u8], into: &Findings) {
         let size = self.format.physical_size();
         let mut checked = 0;
         for (index, page) in bytes.chunks(size).enumerate() {
@@ -89,16 +89,16 @@ impl PageCheck {
 
 /// A page that failed its check; its doublewrite copy may still save it.
 #[derive(Debug, Clone)]
-pub(in crate::backup) struct Suspect {
-    pub(in crate::backup) file: String,
-    pub(in crate::backup) page: u64,
-    pub(in crate::backup) space: u32,
-    pub(in crate::backup) header: Option<PageHeader>,
-    pub(in crate::backup) why: String,
+pub(crate) struct Suspect {
+    pub(crate) file: String,
+    pub(crate) page: u64,
+    pub(crate) space: u32,
+    pub(crate) header: Option<PageHeader>,
+    pub(crate) why: String,
 }
 
 impl Suspect {
-    pub(in crate::backup) fn report(self) -> CorruptPage {
+    pub(crate) fn report(self) -> CorruptPage {
         CorruptPage {
             file: self.file,
             page: self.page,
@@ -113,7 +113,7 @@ impl Suspect {
 
 /// What the checks of a run found; shared by all workers.
 #[derive(Debug, Default)]
-pub(in crate::backup) struct Findings {
+pub(crate) struct Findings {
     checked: AtomicU64,
     corrupt: AtomicU64,
     suspects: Mutex<Vec<Suspect>>,
@@ -129,15 +129,53 @@ impl Findings {
     }
 
     /// Returns how many pages were checked.
-    pub(in crate::backup) fn checked(&self) -> u64 {
+    pub(crate) fn checked(&self) -> u64 {
         self.checked.load(Ordering::Relaxed)
     }
 
     /// Takes the suspects, with how many there were beyond the kept ones.
-    pub(in crate::backup) fn take(&self) -> (Vec<Suspect>, u64) {
+    pub(crate) fn take(&self) -> (Vec<Suspect>, u64) {
         let suspects =
             std::mem::take(&mut *self.suspects.lock().unwrap_or_else(|e| e.into_inner()));
         let more = self.corrupt.load(Ordering::Relaxed) - suspects.len() as u64;
         (suspects, more)
+    }
+}
+
+/// The files of the system tablespace continue each other's page numbers, and only the first one
+/// says how its pages are made. They are met in the order in which they are configured, because
+/// that is the order in which they were made and named.
+#[derive(Debug)]
+pub(crate) struct SystemSpace {
+    names: Vec<String>,
+    first: Option<PageCheck>,
+    pages: u64,
+}
+
+impl SystemSpace {
+    pub(crate) fn of(files: &ServerFiles) -> Self {
+        Self {
+            names: system_space(files),
+            first: None,
+            pages: 0,
+        }
+    }
+
+    pub(crate) fn check(
+        &mut self,
+        found: &FoundFile,
+        file: &File,
+        size: u64,
+        page_size: u32,
+    ) -> Result<Option<PageCheck>> {
+        if !self.names.contains(&found.name) {
+            return PageCheck::of_file(file);
+        }
+        if self.first.is_none() {
+            self.first = PageCheck::of_file(file)?;
+        }
+        let first_page = u32::try_from(self.pages).unwrap_or(u32::MAX);
+        self.pages += size / u64::from(page_size);
+        Ok(self.first.as_ref().map(|check| check.continued(first_page)))
     }
 }

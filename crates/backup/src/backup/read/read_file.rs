@@ -16,7 +16,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// An open frozen file.
-pub(in crate::backup) struct Source {
+pub(crate) struct Source {
     file: File,
     metadata: Metadata,
     size: u64,
@@ -26,7 +26,7 @@ pub(in crate::backup) struct Source {
 
 impl Source {
     /// Opens the frozen copy of a file, which lies at `path`.
-    pub(in crate::backup) fn open(path: &Path, found: &FoundFile) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, found: &FoundFile) -> io::Result<Self> {
         let file = open(path, found)?;
         let metadata = file.metadata()?;
         // Not from the number of allocated blocks: that counts the file system's own as well.
@@ -48,21 +48,21 @@ impl Source {
         })
     }
 
-    pub(in crate::backup) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    pub(in crate::backup) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
     /// Whether this is a block device: its used parts cannot be distinguished from zeros.
-    pub(in crate::backup) fn is_device(&self) -> bool {
+    pub(crate) fn is_device(&self) -> bool {
         self.metadata.file_type().is_block_device()
     }
 
     /// Tells the kernel that a range will be read soon.
-    pub(in crate::backup) fn announce(&self, range: Range<u64>) {
+    pub(crate) fn announce(&self, range: Range<u64>) {
         // A hole that is announced fills the page cache with its zeros.
         let data = self
             .shape(&range)
@@ -73,7 +73,7 @@ impl Source {
     }
 
     /// Gives the range's page cache back: the server's own is the one that should stay warm.
-    pub(in crate::backup) fn forget(&self, range: Range<u64>) {
+    pub(crate) fn forget(&self, range: Range<u64>) {
         self.advise(range, Advice::DontNeed);
     }
 
@@ -85,7 +85,7 @@ impl Source {
 
     /// Reads a range into `buffer` (its length becomes the range's, or 0 when all of it is a hole);
     /// holes read as zeros without being read.
-    pub(in crate::backup) fn read(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Shape> {
+    pub(crate) fn read(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Shape> {
         let shape = self.shape(&range)?;
         buffer.clear();
         // A terabyte of nothing is not worth a terabyte of zeros.
@@ -149,7 +149,7 @@ impl Source {
 
 /// Opens the frozen copy of a file. That of a server's lies where no link leads: its user can put one there
 /// after it was looked at, in the live directory and so in a snapshot of it.
-pub(in crate::backup) fn open(path: &Path, found: &FoundFile) -> io::Result<File> {
+pub(crate) fn open(path: &Path, found: &FoundFile) -> io::Result<File> {
     match found.access {
         Some(_) => open_without_links(path, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from),
         None => File::open(path),
@@ -158,19 +158,27 @@ pub(in crate::backup) fn open(path: &Path, found: &FoundFile) -> io::Result<File
 
 /// What of a range is allocated: sorted, disjoint.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::backup) struct Shape {
+pub(crate) struct Shape {
     data: Vec<Range<u64>>,
 }
 
 impl Shape {
     /// Returns how many bytes were read.
-    pub(in crate::backup) fn bytes_read(&self) -> u64 {
+    pub(crate) fn bytes_read(&self) -> u64 {
         self.data.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Returns what of a block is allocated, as ranges of the file.
+    pub(crate) fn within(&self, block: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let (start, end) = (block.start, block.end);
+        let parts = self.data.iter();
+        let parts = parts.map(move |data| data.start.max(start)..data.end.min(end));
+        parts.filter(|part| part.start < part.end)
     }
 
     /// Returns how many bytes from the start of `block` on have to be kept so that only a hole
     /// follows; 0 when all of it is a hole.
-    pub(in crate::backup) fn allocated(&self, block: &Range<u64>) -> u64 {
+    pub(crate) fn allocated(&self, block: &Range<u64>) -> u64 {
         self.data
             .iter()
             .rev()
@@ -183,11 +191,7 @@ impl Shape {
 
 /// Describes a file: size from the frozen copy, the rest from the original; when that is gone, what was seen
 /// of it before. A frozen copy may be a clone, which belongs to us: a server could not open it.
-pub(in crate::backup) fn meta(
-    found: &FoundFile,
-    frozen: &Source,
-    block_size: u32,
-) -> Result<FileMeta> {
+pub(crate) fn meta(found: &FoundFile, frozen: &Source, block_size: u32) -> Result<FileMeta> {
     let original = fs::symlink_metadata(&found.path);
     let shown = original.as_ref().unwrap_or(&frozen.metadata);
     let mut meta = FileMeta::file(&found.name, frozen.size(), block_size);
@@ -214,7 +218,7 @@ pub(in crate::backup) fn meta(
 }
 
 /// Describes a directory.
-pub(in crate::backup) fn dir_meta(name: &str, path: &Path) -> Result<FileMeta> {
+pub(crate) fn dir_meta(name: &str, path: &Path) -> Result<FileMeta> {
     let metadata = fs::metadata(path).context(|| format!("failed to stat {}", path.display()))?;
     let mut meta = FileMeta::file(name, 0, 0);
     meta.kind = FileKind::Dir;
@@ -230,7 +234,7 @@ pub(in crate::backup) fn dir_meta(name: &str, path: &Path) -> Result<FileMeta> {
 }
 
 /// Reads extended attributes, SELinux labels among them; none where the file system has none.
-pub(in crate::backup) fn xattrs(path: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn xattrs(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut names = vec![0u8; 4096];
     let Ok(length) = rustix::fs::llistxattr(path, names.as_mut_slice()) else {
         return BTreeMap::new();

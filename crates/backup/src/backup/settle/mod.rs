@@ -3,8 +3,7 @@
 mod culprits;
 
 use super::freeze::Frozen;
-use super::read::ReadTotals;
-use super::read::pages::{self, Suspect};
+use super::read::pages::{self, Findings, Suspect};
 use super::read::read_file;
 use super::request::BackupRequest;
 use super::source_file::source;
@@ -18,22 +17,22 @@ use std::fs::File;
 
 /// What became of the pages that failed their checksum.
 #[derive(Debug, Default)]
-pub(super) struct Settled {
+pub(crate) struct Settled {
     /// Corrupt pages, with their tables and indexes where the server says them.
-    pub(super) corrupt: Vec<CorruptPage>,
+    pub(crate) corrupt: Vec<CorruptPage>,
     /// Torn pages of which the doublewrite buffer has a good copy.
-    pub(super) torn: u64,
+    pub(crate) torn: u64,
 }
 
 /// Tells torn pages from corrupt ones. Fails when there are corrupt ones, unless the request tells
 /// otherwise.
 pub(super) fn settle(
     frozen: &Frozen,
-    totals: &ReadTotals,
+    findings: &Findings,
     request: &BackupRequest,
     run: Run<'_>,
 ) -> Result<Settled> {
-    let (suspects, more) = totals.findings.take();
+    let (suspects, more) = findings.take();
     if suspects.is_empty() {
         return Ok(Settled::default());
     }
@@ -170,7 +169,7 @@ fn open(frozen: &Frozen, found: &FoundFile) -> Result<File> {
         .context(|| format!("failed to open the frozen copy of {}", found.name))
 }
 
-fn sentence(page: &CorruptPage) -> String {
+pub(crate) fn sentence(page: &CorruptPage) -> String {
     let table = page
         .table
         .as_ref()

@@ -47,7 +47,7 @@ impl Staging {
     }
 
     /// Says what the directory gets when nothing is left to be written.
-    pub(in super::super) fn dress_last(&self, meta: FileMeta, owner: Option<(u32, u32)>) {
+    pub(crate) fn dress_last(&self, meta: FileMeta, owner: Option<(u32, u32)>) {
         self.last.get_or_init(|| (meta, owner));
     }
 

@@ -12,8 +12,30 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What the marker holds, before the data directory's path.
-const MAGIC: &str = "evenkeel restore staging 3\n";
+/// What a directory is made for. Each takes the other's leftovers for its own to remove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Files of a repository. What an interrupted run left is of no use: an account may have worked on it.
+    Restore,
+    /// Files of another server. What an interrupted run left is taken up.
+    Clone,
+}
+
+impl Purpose {
+    const ALL: [Self; 2] = [Self::Restore, Self::Clone];
+
+    /// What the marker holds, before the data directory's path.
+    fn magic(self) -> &'static str {
+        match self {
+            Self::Restore => "evenkeel restore staging 3\n",
+            Self::Clone => "evenkeel clone staging 1\n",
+        }
+    }
+
+    fn text(self, data: &Path) -> Vec<u8> {
+        [self.magic().as_bytes(), data.as_os_str().as_bytes(), b"\n"].concat()
+    }
+}
 /// A number and the end of its line have no more characters.
 const NUMBER_MAX: usize = 21;
 
@@ -21,7 +43,8 @@ const NUMBER_MAX: usize = 21;
 #[derive(Debug)]
 pub(super) struct Marker {
     path: PathBuf,
-    text: Vec<u8>,
+    data: PathBuf,
+    purpose: Purpose,
 }
 
 /// A marker that is ours.
@@ -31,13 +54,24 @@ pub(super) struct Found {
     pub(super) whole: bool,
     /// The number of the directory that was made.
     pub(super) directory: Option<u64>,
+    /// What it was made for.
+    pub(super) purpose: Purpose,
 }
 
 impl Marker {
-    /// The marker at `path` of a restore for the data directory `data`.
-    pub(super) fn new(path: PathBuf, data: &Path) -> Self {
-        let text = [MAGIC.as_bytes(), data.as_os_str().as_bytes(), b"\n"].concat();
-        Self { path, text }
+    /// The marker at `path` of a run for the data directory `data`.
+    pub(super) fn new(path: PathBuf, data: &Path, purpose: Purpose) -> Self {
+        let data = data.to_owned();
+        Self {
+            path,
+            data,
+            purpose,
+        }
+    }
+
+    /// What this run makes its directory for.
+    pub(super) fn purpose(&self) -> Purpose {
+        self.purpose
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -54,20 +88,14 @@ impl Marker {
         if !is_own || !FileType::from_raw_mode(found.st_mode).is_file() {
             return None;
         }
+        let texts = Purpose::ALL.map(|purpose| (purpose, purpose.text(&self.data)));
+        let longest = texts.iter().map(|(_, text)| text.len()).max().unwrap_or(0);
         let mut bytes = Vec::new();
-        let most = (self.text.len() + NUMBER_MAX) as u64;
+        let most = (longest + NUMBER_MAX) as u64;
         File::from(file).take(most).read_to_end(&mut bytes).ok()?;
-        if let Some(rest) = bytes.strip_prefix(self.text.as_slice()) {
-            let line = std::str::from_utf8(rest).ok()?.strip_suffix('\n');
-            let directory = line.and_then(|number| number.parse().ok());
-            let whole = true;
-            return Some(Found { whole, directory });
-        }
-        // One that was cut short: nothing was written before it was whole.
-        self.text.starts_with(&bytes).then_some(Found {
-            whole: false,
-            directory: None,
-        })
+        texts
+            .iter()
+            .find_map(|(purpose, text)| read(&bytes, *purpose, text))
     }
 
     fn place(&self, at: Option<&Path>) -> PathBuf {
@@ -83,7 +111,8 @@ impl Marker {
         let mut options = OpenOptions::new();
         options.append(true).create_new(true).mode(0o600);
         let mut file = options.open(self.place(at)).context(failed)?;
-        file.write_all(&self.text).context(failed)?;
+        let text = self.purpose.text(&self.data);
+        file.write_all(&text).context(failed)?;
         Ok(file)
     }
 
@@ -94,4 +123,19 @@ impl Marker {
             .and_then(|()| file.sync_all())
             .context(failed)
     }
+}
+
+/// Reads what a marker of that purpose holds.
+fn read(bytes: &[u8], purpose: Purpose, text: &[u8]) -> Option<Found> {
+    let found = |whole, directory| Found {
+        whole,
+        directory,
+        purpose,
+    };
+    if let Some(rest) = bytes.strip_prefix(text) {
+        let line = std::str::from_utf8(rest).ok()?.strip_suffix('\n');
+        return Some(found(true, line.and_then(|number| number.parse().ok())));
+    }
+    // One that was cut short: nothing was written before it was whole.
+    text.starts_with(bytes).then(|| found(false, None))
 }

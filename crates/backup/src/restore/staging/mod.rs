@@ -8,7 +8,8 @@
 //! target. A target that is a mount point cannot be renamed onto: then the staging directory lies
 //! inside it and its entries are moved up one by one, the system schema and those files last.
 //!
-//! Whatever moment a run dies at, the next one finds the marker and starts over. The data directory
+//! Whatever moment a run dies at, the next one finds the marker and starts over; a clone takes up what a clone
+//! left (`take_up`). The data directory
 //! is published last, and is then nobody's to remove: its marker goes before or with that. The other
 //! roots keep theirs until then, and it says which data directory they are for, so that a run for
 //! the same one, and no other, may replace them.
@@ -20,6 +21,7 @@
 mod disk;
 mod held;
 mod marker;
+mod take_up;
 
 use disk::{
     holds, is_mount_point, names, remove_all_in, remove_directory, remove_file_if_there,
@@ -31,6 +33,7 @@ use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::FileMeta;
 use held::{CLOSED, Held};
 use marker::Marker;
+pub(crate) use marker::Purpose;
 use rustix::fs::Stat;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
@@ -60,7 +63,7 @@ const NO_DATA: [&str; 3] = [STAGING, MARKER, "lost+found"];
 
 /// A directory being restored.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub(crate) struct Staging {
     target: PathBuf,
     /// Where it is until it is published.
     place: PathBuf,
@@ -76,9 +79,17 @@ pub(super) struct Staging {
 }
 
 impl Staging {
+    /// The file that is no system tablespace until the end.
+    pub(crate) const STOPPED: &str = SYSTEM_SPACE;
+
     /// Checks that `target` is absent or empty, and says where its staging directory would be.
     /// `data` is the data directory that it belongs to or is.
-    pub(super) fn plan(target: &Path, data: &Path) -> Result<Self> {
+    pub(crate) fn plan(target: &Path, data: &Path) -> Result<Self> {
+        Self::plan_for(Purpose::Restore, target, data)
+    }
+
+    /// Does the same for a directory that something else is done with than a restore.
+    pub(crate) fn plan_for(purpose: Purpose, target: &Path, data: &Path) -> Result<Self> {
         let absolute = |path: &Path| {
             std::path::absolute(path).context(|| format!("failed to resolve {}", path.display()))
         };
@@ -101,7 +112,7 @@ impl Staging {
         let staging = Self {
             target,
             place,
-            marker: Marker::new(marker, &data),
+            marker: Marker::new(marker, &data, purpose),
             is_data,
             inside,
             made: OnceLock::new(),
@@ -161,7 +172,7 @@ impl Staging {
     }
 
     /// Creates the staging directory afresh, removing what an interrupted run left.
-    pub(super) fn create(&self) -> Result<()> {
+    pub(crate) fn create(&self) -> Result<()> {
         if self.inside {
             self.close_around()?;
             self.refuse_used_target()?;
@@ -187,17 +198,17 @@ impl Staging {
     }
 
     /// Returns the directory to write into, as this process reaches it.
-    pub(super) fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.made.get().map_or(&self.place, |made| &made.path)
     }
 
     /// Returns where that directory is, for messages to others.
-    pub(super) fn place(&self) -> &Path {
+    pub(crate) fn place(&self) -> &Path {
         &self.place
     }
 
     /// Returns where the directory will be.
-    pub(super) fn target(&self) -> &Path {
+    pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
@@ -216,7 +227,7 @@ impl Staging {
     }
 
     /// Returns the path to write the file `relative` at until it is published.
-    pub(super) fn path(&self, relative: &Path) -> PathBuf {
+    pub(crate) fn path(&self, relative: &Path) -> PathBuf {
         match relative.to_str() {
             Some(name) if HELD.contains(&name) => self.dir().join(format!("{name}{HELD_SUFFIX}")),
             _ => self.dir().join(relative),
@@ -225,13 +236,13 @@ impl Staging {
 
     /// Gives the held files their names, for a tool that has to work on the directory before it is
     /// shown.
-    pub(super) fn unhold_all(&self) -> Result<()> {
+    pub(crate) fn unhold_all(&self) -> Result<()> {
         HELD.iter()
             .try_for_each(|name| self.unhold(name, self.dir()))
     }
 
     /// Holds them again.
-    pub(super) fn hold_all(&self) -> Result<()> {
+    pub(crate) fn hold_all(&self) -> Result<()> {
         for name in HELD {
             let held = self.dir().join(format!("{name}{HELD_SUFFIX}"));
             match fs::rename(self.dir().join(name), held) {
@@ -336,7 +347,7 @@ impl Staging {
     }
 
     /// Removes what a restore that failed has made.
-    pub(super) fn abandon(&self) -> Result<()> {
+    pub(crate) fn abandon(&self) -> Result<()> {
         self.clear()?;
         self.give_back_around()
     }
@@ -383,8 +394,12 @@ impl Staging {
 
 /// Makes the directories appear. The data directory comes last: until then no server finds a place
 /// to start from.
-pub(super) fn publish(data: &Staging, others: &[Staging]) -> Result<()> {
-    for staging in others {
+pub(crate) fn publish<'a>(
+    data: &'a Staging,
+    others: impl IntoIterator<Item = &'a Staging, IntoIter: Clone>,
+) -> Result<()> {
+    let others = others.into_iter();
+    for staging in others.clone() {
         staging.publish()?;
     }
     fail::fail_point!("restore::roots_published");

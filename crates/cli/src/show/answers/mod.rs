@@ -6,6 +6,7 @@ mod bench;
 mod binlog;
 mod capture;
 mod check;
+mod clone;
 mod copy;
 mod demo;
 mod digest;

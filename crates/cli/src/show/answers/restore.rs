@@ -41,7 +41,7 @@ impl Answer for RestoreReport {
             text.push_str(&at_point(point));
         }
         if let Some(seeding) = &self.replica {
-            text.push_str(&as_replica(seeding, &self.target));
+            text.push_str(&as_replica(seeding, &self.target, "backed up"));
         }
         text
     }
@@ -132,11 +132,11 @@ fn transaction(one: &Transaction) -> String {
     format!("{gtid}at {}{time}", one.at)
 }
 
-/// Says how the restored server becomes a replica.
-fn as_replica(seeding: &Seeding, target: &Path) -> String {
+/// Says how the server becomes a replica whose files were restored, or came otherwise (`done`).
+pub(super) fn as_replica(seeding: &Seeding, target: &Path, done: &str) -> String {
     let whose = match seeding.of {
-        "source" => "of the same source",
-        _ => "of the server that was backed up",
+        "source" => "of the same source".to_owned(),
+        _ => format!("of the server that was {done}"),
     };
     let mut text = format!("to make it a new replica {whose}:\n");
     for name in &seeding.remove {
