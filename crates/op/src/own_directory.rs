@@ -253,7 +253,7 @@ const LINKS: u32 = 40;
 /// part stays as it is.
 ///
 /// Errors: `Refused` where a link on the way is another user's, or stands where others can put one.
-fn without_links_of_others(path: &Path) -> crate::Result<PathBuf> {
+pub fn without_links_of_others(path: &Path) -> crate::Result<PathBuf> {
     let failed = || format!("failed to look at {}", path.display());
     let named = match path.as_os_str().is_empty() {
         true => Path::new("."),

@@ -50,6 +50,7 @@ fn a_busy_server() {
         backup.answer["read_everything_because"],
         serde_json::Value::Null
     );
+    more_files_than_may_be_open(&case);
     let used = run(clone_to(&case, "new", &[]));
     assert_eq!(used.code, Some(i32::from(exit::USAGE)), "{used:?}");
     let running = run(clone_to(&case, "other", &["--like=data"]));
@@ -59,6 +60,27 @@ fn a_busy_server() {
     let root = run(clone_to(&case, "other", &["--map-root=redo=redo"]));
     assert_eq!(root.code, Some(i32::from(exit::USAGE)), "{root:?}");
     assert!(leftovers(&case).is_empty() && !case.site.fs.join("other").exists());
+}
+
+fn more_files_than_may_be_open(case: &Case) {
+    let mut session = case.site.running().session().unwrap();
+    session.run("CREATE DATABASE many").unwrap();
+    for table in 0..300 {
+        session
+            .run(&format!("CREATE TABLE many.t{table} (id INT PRIMARY KEY)"))
+            .unwrap();
+    }
+    let command = clone_to(case, "many", &[]);
+    let mut limited = Command::new("prlimit");
+    limited
+        .arg("--nofile=600:600")
+        .arg(command.get_program())
+        .args(command.get_args());
+    limited.current_dir(case.site.fs.path());
+    let ended = run(limited);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(count(&ended, "files") > 600, "{ended:?}");
+    session.run("DROP DATABASE many").unwrap();
 }
 
 /// The old directory is a clone that a server worked on since, and in which pages are damaged.

@@ -135,7 +135,11 @@ impl Places {
         }
         let whole = plain(&self.data.join(OsStr::from_bytes(path)));
         let below = self.moved.iter().filter_map(|(old, new)| {
-            let rest = whole.strip_prefix(old).ok()?;
+            // What an empty path is taken from stays absolute, and would lead anywhere.
+            let rest = whole
+                .strip_prefix(old)
+                .ok()
+                .filter(|rest| rest.is_relative())?;
             Some((old.as_os_str().len(), joined(new, rest)))
         });
         // The longest root is the one it belongs to.
@@ -293,6 +297,13 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Refused, "{stray}");
             assert!(error.to_string().contains("t.isl"), "{error}");
         }
+        // What is said to have been nowhere has nothing below it.
+        let nowhere = places(&[("data", "/v", "/r"), ("redo", "", "/x")]);
+        assert!(
+            nowhere
+                .link(b"/elsewhere/c.ibd", Path::new("t.isl"))
+                .is_err()
+        );
         let through = moved.link(b"/link/shop/a.ibd", Path::new("t.isl")).unwrap();
         assert_eq!(text(through).as_deref(), Some("/x/shop/a.ibd"));
         let left = moved.leaving_strays();

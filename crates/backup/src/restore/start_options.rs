@@ -152,7 +152,10 @@ fn moved_file(
     let roots = was.iter();
     let roots = roots.map(|(id, root)| (id.as_str(), PathBuf::from(root)));
     let below = roots.chain(data).filter_map(|(id, root)| {
-        let rest = whole.strip_prefix(&root).ok()?;
+        let rest = whole
+            .strip_prefix(&root)
+            .ok()
+            .filter(|rest| rest.is_relative())?;
         Some((root.as_os_str().len(), places.get(id)?.join(rest)))
     });
     if let Some((_, place)) = below.max_by_key(|(length, _)| *length) {

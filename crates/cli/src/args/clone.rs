@@ -8,10 +8,13 @@ const EXAMPLES: &str = "\
 Examples:
   evenkeel clone --target /srv/data                        The server on this host
   evenkeel clone --target /srv/data --ssh root@db1         The server on db1; its files come here
-  evenkeel clone --target /srv/data --ssh root@db1 --stop-applier
-                                                           A replica, to make another of its source
+  evenkeel clone --target /srv/data --ssh root@db1 --owner mysql --stop-applier
   evenkeel clone --target /srv/data --ssh root@db1 --like /var/lib/mysql
-                                                           Send only what differs from the old files here
+
+With --stop-applier, a clone of a replica can become another replica of its source. With --like, only what
+differs from the old files here is sent. With --ssh, owners of files are the other host's numbers: give --owner
+if the account has another number here. Directories outside the data directory become TARGET-ID, or what
+--map-root says.
 
 The target is always on this host; with --ssh, the server is on the other one (the opposite of restore). It must
 be new or empty. A server cannot start on it until every byte is in place and synced. If the clone is

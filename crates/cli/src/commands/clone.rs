@@ -6,7 +6,7 @@ use crate::settings;
 use crate::show::Ui;
 use evenkeel_backup::backup::{ApplierWish, BackupRequest, LockWish, SnapshotChoice, Source};
 use evenkeel_backup::clone::{self, CloneTarget, Receiver};
-use evenkeel_op::{Result, Run, exit};
+use evenkeel_op::{Result, Run, exit, open_files};
 use evenkeel_repository::Location;
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,6 +18,8 @@ pub(super) fn run_here_or_there(
     words: &[OsString],
     ui: &Ui,
 ) -> Result<u8> {
+    // Stretches of many small files are under way together.
+    open_files::raise();
     let receiver = Receiver::begin(&target(args)?)?;
     let run = Run {
         progress: ui.progress(),
@@ -34,6 +36,7 @@ pub(super) fn run_here_or_there(
 
 /// Sends what the other host asks for: this one has the server.
 pub fn run(args: &CloneServer, ui: &Ui) -> Result<u8> {
+    open_files::raise();
     // The other host has the target, and calls it its repository.
     let compresses = args.remote.compress_at == CompressAt::Source;
     send(args, ui.repository(Path::new(""))?, compresses, ui)?;

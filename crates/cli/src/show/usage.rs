@@ -44,10 +44,7 @@ const MEANT: &[(&[&str], &str)] = &[
         &["create", "init", "run", "save", "full", "incremental"],
         "backup",
     ),
-    (
-        &["copy", "cp", "sync", "replicate", "clone"],
-        "repository copy",
-    ),
+    (&["copy", "cp", "sync", "replicate"], "repository copy"),
     (&["rebuild"], "repository rebuild"),
     (
         &["config", "configuration", "options", "variables"],

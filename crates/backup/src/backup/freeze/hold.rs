@@ -25,8 +25,9 @@ pub fn hold(request: &BackupRequest, run: Run<'_>) -> Result<HeldImage> {
     let survey = survey::survey(request, run)?;
     if survey.engine.is_some() {
         return Err(Error::usage(
-            "the hot-copy tool's copy cannot be kept: it is only a stream",
-        ));
+            "no method of this file system can freeze the files, and what the hot-copy tool copies is only a stream",
+        )
+        .hint("back up with --snapshot engine, and restore that"));
     }
     let source = Origin::of(&survey).name();
     let abilities = survey.abilities.as_ref();

@@ -278,6 +278,11 @@ impl ReceivedFile {
         Ok(length.saturating_sub(known.said))
     }
 
+    /// Closes the file; whoever opens it again sizes it again.
+    pub(super) fn close(&self) {
+        self.underway().open = None;
+    }
+
     /// Returns the hashes of all stretches, in their order; none when one is lacking.
     pub(super) fn hashes(&self) -> Option<Vec<Hash>> {
         let underway = self.underway();

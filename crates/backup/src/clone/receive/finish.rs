@@ -26,8 +26,11 @@ pub(super) fn finish(
     relink(listed)?;
     // Writing into a file or a directory changes its time, and needs what its mode may forbid.
     for file in &listed.files {
+        // Once more only what was closed before: to open a file sizes it, and `relink` has changed some.
         let open = file.open(None)?;
         dress::dress(open.as_fd(), &file.path, &file.meta, wanted.owner)?;
+        // There may be more of them than a process may have open.
+        file.close();
     }
     for meta in &listed.list.dirs {
         let (root, relative) = names::place(&listed.roots, &meta.name)?;

@@ -4,7 +4,7 @@
 //! copy, and then hashed there, where nobody but this user writes. So it does not matter whether the old files
 //! change meanwhile: what is in the target is what was hashed.
 
-use evenkeel_op::own_directory::{OwnDirectory, open_without_links};
+use evenkeel_op::own_directory::{OwnDirectory, open_without_links, without_links_of_others};
 use evenkeel_op::paths::absent;
 use evenkeel_op::{Context, Error, Result, paths};
 use evenkeel_server::files::refuse_running;
@@ -26,8 +26,8 @@ pub(super) struct Like {
 impl Like {
     /// Opens it. Whoever uses it must not go on writing, so that it is worth something.
     pub(super) fn open(path: &Path, target: &Path) -> Result<Self> {
-        // A link that whoever calls us named is followed; none below it is.
-        let path = paths::resolved(&paths::absolute(path));
+        // A link of ours or root's on the way is followed; none below it is, and none of others'.
+        let path = without_links_of_others(&paths::absolute(path))?;
         refuse_running(&path)?;
         if paths::resolved(target).starts_with(&path) {
             let (target, path) = (target.display(), path.display());

@@ -64,6 +64,8 @@ struct Receiving {
     failed: Mutex<Option<Error>>,
     /// Bytes of objects that are being sent just now.
     buffered: AtomicU64,
+    /// Bytes of answers that the sender has.
+    answered: AtomicU64,
 }
 
 /// How far it is.
@@ -94,6 +96,7 @@ impl Receiver {
             stage: Mutex::new(Stage::Waiting),
             failed: Mutex::new(None),
             buffered: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
         })))
     }
 
@@ -189,8 +192,14 @@ impl Receiving {
     /// Takes how it ended.
     fn end(&self, bytes: &[u8]) -> Result<()> {
         let listed = self.listed()?;
-        let end: ImageEnd = serde_json::from_slice(bytes)
-            .map_err(|_| judge::unsound("did not say how it ended"))?;
+        let strange = || judge::unsound("did not say how it ended");
+        let said: serde_json::Value = serde_json::from_slice(bytes).map_err(|_| strange())?;
+        if judge::has_obeyed(&said) {
+            return Err(judge::unsound(
+                "named places by characters that a terminal would obey",
+            ));
+        }
+        let end: ImageEnd = serde_json::from_value(said).map_err(|_| strange())?;
         listed.refuse_incomplete(&end)?;
         *self.stage() = Stage::Ended(listed, end);
         Ok(())

@@ -19,6 +19,8 @@ use std::sync::atomic::Ordering;
 
 /// Bytes of packs that may be on their way at a time, of all threads of a sender.
 const BUFFERED_MAX: u64 = 32 * PACK_MAX as u64;
+/// Bytes of answers that a sender may keep at a time: all its threads need an eighth of that.
+const ANSWERED_MAX: u64 = 64 << 20;
 /// The longest end.
 const END_MAX: u64 = 16 << 20;
 
@@ -50,8 +52,8 @@ impl Store for Receiver {
             },
             _ => return Err(denied(name)),
         };
-        let bytes = self.0.noted(asked)?;
-        Ok(Box::new(Said(bytes)))
+        let said = asked.and_then(|bytes| Said::of(&self.0, bytes));
+        Ok(Box::new(self.0.noted(said)?))
     }
 
     fn list(&self, _folder: &str) -> io::Result<Vec<Entry>> {
@@ -94,18 +96,43 @@ fn denied(name: &str) -> io::Error {
     )
 }
 
-/// An answer.
-struct Said(Vec<u8>);
+/// An answer, until the sender lets go of it.
+struct Said {
+    to: Arc<Receiving>,
+    bytes: Vec<u8>,
+}
+
+impl Said {
+    fn of(to: &Arc<Receiving>, bytes: Vec<u8>) -> Result<Self> {
+        let length = bytes.len() as u64;
+        let together = to.answered.fetch_add(length, Ordering::Relaxed) + length;
+        let said = Self {
+            to: Arc::clone(to),
+            bytes,
+        };
+        match together > ANSWERED_MAX {
+            true => Err(unsound("asked for more at a time than it may")),
+            false => Ok(said),
+        }
+    }
+}
+
+impl Drop for Said {
+    fn drop(&mut self) {
+        let length = self.bytes.len() as u64;
+        self.to.answered.fetch_sub(length, Ordering::Relaxed);
+    }
+}
 
 impl StoredObject for Said {
     fn size(&self) -> u64 {
-        self.0.len() as u64
+        self.bytes.len() as u64
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let bytes = self
-            .0
+            .bytes
             .get(start..)
             .and_then(|rest| rest.get(..buffer.len()));
         buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);

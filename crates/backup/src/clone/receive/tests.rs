@@ -284,6 +284,52 @@ fn no_root_leads_out_of_the_target() {
 }
 
 #[test]
+fn what_a_sender_calls_itself_is_one_line_and_leads_nowhere() {
+    let strange: [(&str, fn(&mut ImageList)); 6] = [
+        ("lines of its own", |list| {
+            list.source = "db1:/x cloned\n  run: x".to_owned()
+        }),
+        ("text that turns", |list| {
+            list.source = "db1:\u{202E}/x".to_owned()
+        }),
+        ("a version with colours", |list| {
+            list.version = Some("\u{1b}[31m8".to_owned())
+        }),
+        ("a setting of two lines", |list| {
+            list.settings
+                .insert("datadir".to_owned(), "/x\n/y".to_owned());
+        }),
+        ("a root that was nowhere", |list| {
+            list.roots.insert("redo".to_owned(), String::new());
+        }),
+        ("a name without an end", |list| {
+            list.files = vec![file(&format!("data/{}", "a/".repeat(10_000)), 1)]
+        }),
+    ];
+    for (what, change) in strange {
+        let mut sender = Sender::new();
+        let mut list = list(Vec::new());
+        change(&mut list);
+        let outcome = sender.list(&list);
+        sender.assert_refused(outcome, what);
+    }
+}
+
+#[test]
+fn a_sender_keeps_no_more_answers_than_it_needs() {
+    let mut sender = Sender::new();
+    sender
+        .list(&list(vec![file("data/a", BLOCK * 1024)]))
+        .unwrap();
+    let store = sender.receiver.store();
+    // 16 KiB each.
+    let mut kept = Vec::new();
+    let refused = (0..5000).find_map(|_| store.open("have/0-0").map(|one| kept.push(one)).err());
+    assert!(refused.is_some() && kept.len() == 4096, "{}", kept.len());
+    drop(kept);
+}
+
+#[test]
 fn lists_that_make_no_sense_are_refused() {
     let link = |kind| FileMeta {
         kind,
