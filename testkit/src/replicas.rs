@@ -7,7 +7,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::launch::Running;
 use evenkeel_server::replication::{Replication, ThreadState};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The account that replicas use, and its password.
 pub const ACCOUNT: (&str, &str) = ("repl", "s3cret");
@@ -123,23 +123,25 @@ pub fn wait_until_caught_up(source: &Running, replica: &Running) {
     let mut session: Session = source.session().expect("a session");
     let abilities = Abilities::probe(&mut session).expect("abilities");
     let at = Coordinates::read(&mut session, &abilities).expect("coordinates");
-    until_within(
-        Duration::from_secs(120),
-        "the replica has caught up",
-        || {
-            let status = status(replica);
-            let [channel] = &status.channels[..] else {
-                panic!("one channel: {status:?}");
-            };
-            assert_eq!(channel.applier_error, None);
-            assert!(
-                channel.receiver_error.is_none() || channel.receiver != ThreadState::Stopped,
-                "{channel:?}"
-            );
-            channel.executed.as_ref().is_some_and(|place| {
-                Some(&place.file) == at.binlog_file.as_ref()
-                    && Some(place.position) == at.binlog_position
-            })
-        },
-    );
+    let end = Instant::now() + Duration::from_secs(120);
+    loop {
+        let status = status(replica);
+        let [channel] = &status.channels[..] else {
+            panic!("one channel: {status:?}");
+        };
+        assert_eq!(channel.applier_error, None);
+        assert!(
+            channel.receiver_error.is_none() || channel.receiver != ThreadState::Stopped,
+            "{channel:?}"
+        );
+        let is_there = channel.executed.as_ref().is_some_and(|place| {
+            Some(&place.file) == at.binlog_file.as_ref()
+                && Some(place.position) == at.binlog_position
+        });
+        if is_there {
+            return;
+        }
+        assert!(Instant::now() < end, "not at {at:?}, but {channel:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -293,7 +293,6 @@ impl Trio {
         let ended = self.diagnose(&which, more);
         assert_eq!(ended.code, Some(4), "{failure}: {ended:?}");
         let all = ended.answer["findings"].as_array().expect("findings");
-        println!("{}: {failure}: {all:#?}", self.server.name);
         let of = |one: &&Value| one["server"] == socket.as_str();
         let found: Vec<&Value> = all.iter().filter(of).collect();
         let names: Vec<&Value> = found.iter().map(|one| &one["failure"]).collect();

@@ -14,6 +14,8 @@ const DICTIONARY_VALUE: u64 = 64;
 const DEEPEST: u32 = 16;
 /// Plain values, and numbers of those in a dictionary: nothing else is written. Others have counts of their own.
 const ENCODINGS: [i64; 4] = [0, 2, 3, 8];
+/// Those that name values of a dictionary.
+const BY_DICTIONARY: [i64; 2] = [2, 8];
 
 /// What is wrong.
 pub(super) const TOO_LARGE: &str = "it claims to be larger than any file that is written";
@@ -171,6 +173,10 @@ struct PageHead {
     compressed: i64,
     /// Of a dictionary.
     values: i64,
+    /// It is one.
+    is_dictionary: bool,
+    /// How its values are written, of a page of data.
+    encoding: i64,
 }
 
 impl PageHead {
@@ -182,9 +188,12 @@ impl PageHead {
             let number = match (field.id, field.kind) {
                 (2, 5) => &mut head.decompressed,
                 (3, 5) => &mut head.compressed,
-                (5, STRUCTURE) => return taken(pages(walk, 2, &mut 0)),
-                (7, STRUCTURE) => return taken(pages(walk, 2, &mut head.values)),
-                (8, STRUCTURE) => return taken(pages(walk, 4, &mut 0)),
+                (5, STRUCTURE) => return taken(pages(walk, 2, &mut 0, &mut head.encoding)),
+                (7, STRUCTURE) => {
+                    head.is_dictionary = true;
+                    return taken(pages(walk, 2, &mut head.values, &mut 0));
+                }
+                (8, STRUCTURE) => return taken(pages(walk, 4, &mut 0, &mut head.encoding)),
                 _ => return None,
             };
             taken(walk.number().map(|value| *number = value))
@@ -193,13 +202,13 @@ impl PageHead {
     }
 }
 
-/// Walks over what is known of one kind of page; its encoding is the field of this number.
-fn pages(walk: &mut Walk<'_>, encoding: i64, values: &mut i64) -> Option<()> {
+/// Walks over what is known of one kind of page; its encoding is the field of the number `at`.
+fn pages(walk: &mut Walk<'_>, at: i64, values: &mut i64, encoding: &mut i64) -> Option<()> {
     walk.structure(DEEPEST, &mut |walk, field| match (field.id, field.kind) {
         (1, 5) => taken(walk.number().map(|value| *values = value)),
-        (id, 5) if id == encoding => {
-            let is_known = walk.number().filter(|it| ENCODINGS.contains(it));
-            taken(is_known.map(|_| ()))
+        (id, 5) if id == at => {
+            let known = walk.number().filter(|it| ENCODINGS.contains(it));
+            taken(known.map(|value| *encoding = value))
         }
         _ => None,
     })
@@ -214,11 +223,16 @@ impl GroupSize {
     ///
     /// Errors: what is wrong with them, also where they take too much together with those before.
     pub(super) fn add(&mut self, mut pages: &[u8]) -> Result<(), &'static str> {
+        let mut has_dictionary = false;
         while !pages.is_empty() {
             let (head, rest) = PageHead::of(pages).ok_or(NOT_READ)?;
             let known = |number: i64| u64::try_from(number).map_err(|_| NOT_READ);
             let compressed = usize::try_from(known(head.compressed)?).map_err(|_| NOT_READ)?;
             pages = rest.get(compressed..).ok_or(NOT_READ)?;
+            has_dictionary |= head.is_dictionary;
+            if BY_DICTIONARY.contains(&head.encoding) && !has_dictionary {
+                return Err(NOT_READ);
+            }
             let values = known(head.values)?.saturating_mul(DICTIONARY_VALUE);
             let size = known(head.decompressed)?.saturating_add(values);
             self.0 = self.0.saturating_add(size);
@@ -295,6 +309,12 @@ mod tests {
                 Err(NOT_READ),
                 "{delta}"
             );
+        }
+        for by_dictionary in [2, 8] {
+            let data = page(false, 9, 1, by_dictionary);
+            assert_eq!(checked(std::slice::from_ref(&data)), Err(NOT_READ));
+            let both = [page(true, 9, 1, 0), data].concat();
+            assert!(checked(&[both]).is_ok(), "{by_dictionary}");
         }
         let cut = &page(false, 9, 1, 0)[..9];
         assert_eq!(checked(&[cut.to_vec()]), Err(NOT_READ));

@@ -17,6 +17,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescPtr;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What every Parquet file begins and ends with.
@@ -118,9 +119,11 @@ impl KeptFile {
     pub(super) fn open(name: &str, bytes: Arc<dyn StoredObject>) -> Result<Self> {
         let damaged = |error| fault(format!("failed to read {name}"), error);
         check_footer(&*bytes).map_err(damaged)?;
-        let metadata = ParquetMetaDataReader::new()
-            .parse_and_finish(&Whole(&*bytes))
-            .map_err(damaged)?;
+        let metadata = survived(|| {
+            let reader = ParquetMetaDataReader::new();
+            reader.parse_and_finish(&Whole(&*bytes))
+        })
+        .map_err(damaged)?;
         let file = metadata.file_metadata();
         let pairs = file.key_value_metadata().map(Vec::as_slice);
         let facts = pairs.and_then(FileFacts::of).ok_or_else(|| {
@@ -164,12 +167,12 @@ impl KeptFile {
     ) -> Result<()> {
         let failed = |error| fault(format!("failed to read {}", self.name), error);
         for (number, group) in self.metadata.row_groups().iter().enumerate() {
-            let mut columns = self.columns(number, group).map_err(failed)?;
+            let mut columns = survived(|| self.columns(number, group)).map_err(failed)?;
             let mut left = usize::try_from(group.num_rows()).unwrap_or(0);
             while left > 0 && !is_cancelled() {
                 let count = left.min(BATCH);
                 for column in columns.iter_mut().flatten() {
-                    column.fill(count).map_err(failed)?;
+                    survived(|| column.fill(count)).map_err(failed)?;
                 }
                 for _ in 0..count {
                     self.next(&mut columns, each)?;
@@ -255,6 +258,13 @@ impl KeptFile {
         };
         self.places.iter().zip(COLUMNS).map(open).collect()
     }
+}
+
+/// Does something; a panic of the library, which takes some damage for its own mistake, is damage.
+fn survived<T>(work: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
+    // What it worked on is not looked at again.
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(ParquetError::General(NOT_READ.to_owned())))
 }
 
 /// Looks at what a file says of itself before it is taken at its word.

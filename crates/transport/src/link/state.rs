@@ -1,6 +1,7 @@
 //! What a side of a link knows.
 
-use super::{LinkTimeouts, Traffic, lost};
+use super::{LinkTimeouts, Traffic, WINDOW, lost};
+use crate::frame::PAYLOAD_MAX;
 use evenkeel_op::Error;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,6 +25,15 @@ impl End {
     }
 }
 
+/// What a message takes beside its bytes: else, empty ones would be without end.
+const MESSAGE: usize = 64;
+/// What an honest sender may have under way: it waits once it is above the window.
+const UNDER_WAY_MOST: usize = WINDOW + PAYLOAD_MAX + MESSAGE;
+
+fn cost(message: &[u8]) -> usize {
+    message.len() + MESSAGE
+}
+
 /// The connection there is.
 pub(super) struct Attached {
     pub(super) epoch: u64,
@@ -38,6 +48,7 @@ pub(super) struct LinkState {
     pub(super) timeouts: LinkTimeouts,
     /// Sent and not taken by the other side yet, oldest first.
     unacked: VecDeque<(u64, Arc<[u8]>)>,
+    /// What these take.
     pub(super) unacked_bytes: usize,
     /// Number of the last message that was given to be sent.
     last: u64,
@@ -55,6 +66,7 @@ pub(super) struct LinkState {
     pub(super) untold_bytes: usize,
     pub(super) untold_since: Option<Instant>,
     inbox: VecDeque<Vec<u8>>,
+    inbox_bytes: usize,
     pub(super) carrier: Option<Attached>,
     pub(super) epochs: u64,
     pub(super) alone_since: Option<Instant>,
@@ -80,6 +92,7 @@ impl LinkState {
             untold_bytes: 0,
             untold_since: None,
             inbox: VecDeque::new(),
+            inbox_bytes: 0,
             carrier: None,
             epochs: 0,
             alone_since: Some(Instant::now()),
@@ -93,7 +106,7 @@ impl LinkState {
     /// Puts a message in line.
     pub(super) fn push(&mut self, message: Vec<u8>) {
         self.last += 1;
-        self.unacked_bytes += message.len();
+        self.unacked_bytes += cost(&message);
         self.unacked.push_back((self.last, message.into()));
     }
 
@@ -101,9 +114,15 @@ impl LinkState {
     pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
         let message = self.inbox.pop_front()?;
         self.taken += 1;
-        self.untold_bytes += message.len();
+        self.inbox_bytes -= cost(&message);
+        self.untold_bytes += cost(&message);
         self.untold_since.get_or_insert_with(Instant::now);
         Some(message)
+    }
+
+    #[cfg(test)]
+    pub(super) fn inbox_len(&self) -> usize {
+        self.inbox.len()
     }
 
     /// The other side is being sent what was taken.
@@ -134,7 +153,7 @@ impl LinkState {
     /// The other side has taken messages up to this one.
     pub(super) fn acknowledge(&mut self, taken: u64) {
         while let Some((_, message)) = self.unacked.front().filter(|(number, _)| *number <= taken) {
-            self.unacked_bytes -= message.len();
+            self.unacked_bytes -= cost(&message);
             self.unacked.pop_front();
         }
     }
@@ -149,9 +168,16 @@ impl LinkState {
         (oldest..=self.last).contains(&arrived)
     }
 
-    /// Takes a message that arrived; one that came before is dropped. Returns whether it can be.
+    /// Takes a message that arrived; one that came before is dropped. Returns whether it can be: another host
+    /// may be none of ours any more, and send without waiting.
     pub(super) fn deliver(&mut self, number: u64, message: Vec<u8>) -> bool {
         if number == self.arrived + 1 {
+            self.inbox_bytes += cost(&message);
+            if self.inbox_bytes > UNDER_WAY_MOST {
+                let why = "the other host sends without waiting for this one".to_owned();
+                self.end.get_or_insert(End::Lost(why));
+                return false;
+            }
             self.arrived = number;
             self.inbox.push_back(message);
         }

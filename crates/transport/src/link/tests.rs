@@ -1,4 +1,5 @@
 use super::*;
+use crate::frame::{self, FrameKind, Header};
 use std::os::unix::net::UnixStream;
 
 const SEED: u64 = 0x5eed_0001;
@@ -174,8 +175,38 @@ fn who_sends_more_than_is_taken_waits() {
     while one.shared.state().unacked_bytes <= WINDOW {
         std::thread::yield_now();
     }
-    assert!(one.shared.state().unacked_bytes <= WINDOW + (1 << 20));
+    assert!(one.shared.state().unacked_bytes <= WINDOW + (1 << 20) + 64);
     assert!(!sending.is_finished());
     (0..20).for_each(|_| drop(other.receive().unwrap()));
     sending.join().unwrap();
+}
+
+/// As a host that was taken over: it reads nothing, and waits for nothing.
+#[test]
+fn who_sends_without_waiting_is_cut_off() {
+    for length in [0, 1 << 20] {
+        let link = Link::new([7; 16], LinkTimeouts::default());
+        let (a, mut hostile) = UnixStream::pair().unwrap();
+        link.attach(carrier(a));
+        let mut write = |kind, number, payload: &[u8]| {
+            let header = Header {
+                kind,
+                number,
+                taken: 0,
+            };
+            frame::write(&mut hostile, header, payload)
+        };
+        write(FrameKind::Hello, 0, &[7; 16]).unwrap();
+        let payload = vec![0; length];
+        let all = (1..1_000_000).try_for_each(|number| write(FrameKind::Data, number, &payload));
+        assert!(all.is_err());
+        let kept = link.shared.state().inbox_len();
+        assert!(
+            kept <= (WINDOW + crate::frame::PAYLOAD_MAX) / 64 + 1,
+            "{kept}"
+        );
+        (0..kept).for_each(|_| drop(link.receive().unwrap().unwrap()));
+        let error = link.receive().unwrap_err();
+        assert!(error.to_string().contains("without waiting"), "{error}");
+    }
 }

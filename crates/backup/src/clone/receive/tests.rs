@@ -285,7 +285,8 @@ fn no_root_leads_out_of_the_target() {
 
 #[test]
 fn what_a_sender_calls_itself_is_one_line_and_leads_nowhere() {
-    let strange: [(&str, fn(&mut ImageList)); 6] = [
+    type Change = fn(&mut ImageList);
+    let strange: [(&str, Change); 6] = [
         ("lines of its own", |list| {
             list.source = "db1:/x cloned\n  run: x".to_owned()
         }),

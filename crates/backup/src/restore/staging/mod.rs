@@ -20,6 +20,7 @@
 
 mod disk;
 mod held;
+mod lock;
 mod marker;
 mod take_up;
 
@@ -32,6 +33,7 @@ use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::FileMeta;
 use held::{CLOSED, Held};
+use lock::lock;
 use marker::Marker;
 pub(crate) use marker::Purpose;
 use rustix::fs::Stat;
@@ -194,6 +196,7 @@ impl Staging {
             .st_ino;
         self.marker.note(marker, number)?;
         let dir = self.made.get_or_init(|| made);
+        lock(&dir.open, &self.place)?;
         write_new(&dir.path.join(SYSTEM_SPACE), STOPPER)
     }
 
@@ -357,6 +360,11 @@ impl Staging {
         let path = self.found_at();
         let found = OwnDirectory::find(&path)?;
         let directory = self.mark().and_then(|mark| mark.directory);
+        if let Some((open, _)) = &found
+            && self.made.get().is_none()
+        {
+            lock(open, &self.place)?;
+        }
         if let Some((open, stat)) = &found
             && directory != Some(stat.st_ino)
             && !names(&open.anchor())?.is_empty()

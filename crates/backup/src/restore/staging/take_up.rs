@@ -3,13 +3,12 @@
 
 use super::disk::{holds, names, write_new};
 use super::held::Held;
+use super::lock::lock;
 use super::{HELD, HELD_SUFFIX, NO_DATA, Purpose, STOPPER, SYSTEM_SPACE, Staging};
 use evenkeel_op::own_directory::OwnDirectory;
-use evenkeel_op::{Context, Error, ErrorKind, Result};
-use rustix::fs::FlockOperation;
+use evenkeel_op::{Context, Result};
 use std::fs;
 use std::io;
-use std::path::Path;
 
 impl Staging {
     /// Takes up the staging directory that such a run left, or creates it afresh; returns whether it was
@@ -25,7 +24,7 @@ impl Staging {
             None => self.create()?,
         }
         if let Some(made) = self.made.get() {
-            lock(made, &self.place)?;
+            lock(&made.open, &self.place)?;
         }
         if was_there {
             self.hold_what_was_let_go()?;
@@ -51,7 +50,7 @@ impl Staging {
         let held = Held::new(open);
         if is_it {
             // Before anything of it is removed.
-            lock(&held, &self.place)?;
+            lock(&held.open, &self.place)?;
         }
         Ok((is_it && is_own && is_closed).then_some(held))
     }
@@ -84,17 +83,5 @@ impl Staging {
             true => Ok(()),
             false => write_new(&stopper, STOPPER),
         }
-    }
-}
-
-/// Keeps other clones away as long as the directory is open.
-fn lock(made: &Held, place: &Path) -> Result<()> {
-    match rustix::fs::flock(&made.open, FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
-            ErrorKind::Busy,
-            format!("another clone is writing in {}", place.display()),
-        )
-        .hint("wait for it, or give another --target")),
-        locked => locked.context(|| format!("failed to lock {}", place.display())),
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use evenkeel_op::ErrorKind;
 
 fn scratch(name: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("evenkeel-staging-{}-{name}", std::process::id()));
@@ -70,13 +71,20 @@ fn leftovers_are_cleared_but_strangers_are_not() {
     let staging = plan(&top.join("data"));
     staging.create().unwrap();
     fs::write(staging.dir().join("half"), "x").unwrap();
+    // One that still runs is let be.
+    let error = plan(&top.join("data")).create().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    assert!(staging.dir().join("half").exists());
+    drop(staging);
     let staging = plan(&top.join("data"));
     staging.create().unwrap();
     assert!(!staging.dir().join("half").exists());
     fs::remove_file(staging.marker.path()).unwrap();
     fs::write(staging.dir().join("stranger"), "x").unwrap();
+    let place = staging.place().to_path_buf();
+    drop(staging);
     assert!(plan(&top.join("data")).create().is_err());
-    assert!(staging.dir().join("stranger").exists());
+    assert!(place.join("stranger").exists());
     fs::remove_dir_all(top).unwrap();
 }
 
