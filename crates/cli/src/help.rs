@@ -80,6 +80,7 @@ const RARE: &[&str] = &[
     "run-failed",
     // Starts and measurements.
     "buffer-pool",
+    "catch-up-deadline",
     "filesystem-size",
     "flush-log",
     "interval",

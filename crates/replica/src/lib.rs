@@ -6,5 +6,6 @@ pub mod checksum;
 pub mod diagnose;
 pub mod lag;
 pub mod repair;
+pub mod resync;
 pub mod survey;
 pub mod topology;

@@ -248,6 +248,19 @@ pub const CLONE_RECEIVER: [&str; 6] = [
     "restore::publish::unheld",
 ];
 
+/// Points of a resync of a replica, in their order: up to the exchange, and behind it.
+pub const RESYNC: [&str; 9] = [
+    "resync::noted",
+    "resync::stopped",
+    "clone::received",
+    "resync::cloned",
+    "resync::private",
+    "resync::prepared",
+    "resync::exchanged",
+    "resync::started",
+    "resync::removed",
+];
+
 /// Returns every name above but those of loads, without the `#n` of a later time.
 #[must_use]
 pub fn all() -> Vec<&'static str> {
@@ -283,6 +296,7 @@ pub fn all() -> Vec<&'static str> {
         .chain(&BASELINE_DROP)
         .chain(&CLONE_SENDER)
         .chain(&CLONE_RECEIVER)
+        .chain(&RESYNC)
         .map(|point| point.split('#').next().unwrap_or(point))
         .collect();
     all.sort_unstable();

@@ -347,6 +347,38 @@ fn clone() {
 }
 
 #[test]
+fn resync() {
+    let house = House::new("db3", PROGRAM);
+    house.start_another("db1", 1, "");
+    house.sql_of(
+        "db1",
+        "CREATE USER repl@'%' IDENTIFIED BY 's3cret'; GRANT REPLICATION SLAVE ON *.* TO repl@'%'",
+    );
+    house.start_another("db2", 2, "");
+    house.start_mariadb();
+    house.sql("DROP DATABASE shop; RESET MASTER");
+    house.start_sshd();
+    let follow = "CHANGE MASTER TO MASTER_HOST='db1', MASTER_USER='repl', MASTER_PASSWORD='s3cret', \
+         MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4, MASTER_USE_GTID=no; START SLAVE";
+    house.sql_of("db2", follow);
+    house.sql(follow);
+    house.sql_of(
+        "db1",
+        "CREATE DATABASE blog; CREATE TABLE blog.posts (id INT PRIMARY KEY); INSERT INTO blog.posts VALUES (1)",
+    );
+    house.until("mariadb -N -e 'SELECT * FROM blog.posts' | grep 1");
+    house.until("mariadb -S /run/mysqld/db2.sock -N -e 'SELECT * FROM blog.posts' | grep 1");
+    house.sql("STOP SLAVE; SET sql_log_bin = 0; DELETE FROM blog.posts");
+    let mut page = Page::open(&house, "tasks/resync.md");
+    // Both are on one host here.
+    page.say("--ssh root@db2", "--ssh root@db2 -S /run/mysqld/db2.sock");
+    page.run("--ssh root@db2");
+    page.run("--execute");
+    assert_eq!(house.sql("SELECT COUNT(*) FROM blog.posts").trim(), "1");
+    page.end();
+}
+
+#[test]
 fn is_my_replica_equal() {
     let house = House::new("db2", PROGRAM);
     house.start_another("db1", 1, "");

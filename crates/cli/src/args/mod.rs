@@ -31,6 +31,7 @@ mod repair;
 mod replay;
 mod replica;
 mod repository;
+mod resync;
 mod ssh;
 mod url;
 mod values;
@@ -88,6 +89,7 @@ pub use repository::{
     Forget, Generations, GoBack, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare,
     RepositoryCopy, RepositoryVerb, Restore, Verify,
 };
+pub use resync::ReplicaResync;
 pub use ssh::{CompressAt, Remote};
 pub use url::{Url, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
 pub use values::{

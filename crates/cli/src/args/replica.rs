@@ -1,6 +1,6 @@
 //! `replica`.
 
-use super::{Connection, ReplicaRepair, Servers, span};
+use super::{Connection, ReplicaRepair, ReplicaResync, Servers, span};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,8 @@ Examples:
   evenkeel replica status db1 db2 db3           Who replicates from whom, and how far behind
   evenkeel replica diagnose db1 db2 db3         What is wrong, what repairs it, and what not to do
   evenkeel replica checksum db2                 Whether db2 has the rows of its source
-  evenkeel replica repair db2 --output PLAN     What would make them so";
+  evenkeel replica repair db2 --output PLAN     What would make them so
+  evenkeel replica resync --datadir DIR --ssh root@db3    A new copy of db3's files in place of broken ones";
 
 /// Show replicas and their sources, and say what is wrong with them.
 #[derive(Args, Debug)]
@@ -32,6 +33,8 @@ pub enum ReplicaVerb {
     Checksum(Box<ReplicaChecksum>),
     /// Make the rows of a replica those of its source: first as a plan.
     Repair(Box<ReplicaRepair>),
+    /// Make a broken replica new from a healthy one, in place: first as a plan.
+    Resync(Box<ReplicaResync>),
 }
 
 const STATUS: &str = "\

@@ -53,7 +53,8 @@ fn target(args: &CloneServer) -> Result<CloneTarget> {
     Ok(target)
 }
 
-fn send(args: &CloneServer, to: Location, compresses: bool, ui: &Ui) -> Result<()> {
+/// Sends what the server on this host has.
+pub(super) fn send(args: &CloneServer, to: Location, compresses: bool, ui: &Ui) -> Result<()> {
     let options = settings::connect(&args.connection, "clone", ui)?;
     super::resume::resume(&options, ui);
     let snapshot = match args.snapshot {

@@ -56,7 +56,7 @@ pub use around::Onlookers;
 pub(crate) use health::refused;
 pub use rounds::RoundServerPlan;
 
-use crate::args::{HealthVerb, Verb};
+use crate::args::{HealthVerb, ReplicaVerb, Verb};
 use crate::show::Ui;
 use evenkeel_op::Result;
 use evenkeel_server::connect::told_by_files;
@@ -104,6 +104,9 @@ pub fn run_here_or_there(verb: &Verb, words: &[OsString], ui: &Ui) -> Result<u8>
             (Verb::Backup(args), _) => backup::run_here_or_there(args, verb, words, ui),
             (Verb::Clone(args), _) => clone::run_here_or_there(args, verb, words, ui),
             (Verb::Doctor(args), _) => doctor::run_here_or_there(args, verb, words, ui),
+            (Verb::Replica(args), _) if matches!(args.verb, ReplicaVerb::Resync(_)) => {
+                replica::run_here(args, words, ui)
+            }
             (_, Some(watch)) => watch.over(ui, || run_where_meant(verb, words, ui)),
             (_, None) => run_where_meant(verb, words, ui),
         }

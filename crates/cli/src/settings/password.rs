@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, Write};
 pub fn with_password(verb: &Verb, words: &[OsString]) -> Result<Vec<OsString>> {
     let connection = match verb {
         Verb::Backup(args) => &args.connection,
+        Verb::Clone(args) => &args.connection,
         Verb::Doctor(args) => &args.connection,
         Verb::Binlog(args) => match &args.verb {
             BinlogVerb::Archive(args) => &args.connection,

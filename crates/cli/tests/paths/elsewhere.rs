@@ -1,6 +1,6 @@
 //! Paths that mean something only to a server that runs, and the test in `tests/cases/` that has one.
 
-pub(crate) const PATHS: [(&str, &str); 37] = [
+pub(crate) const PATHS: [(&str, &str); 40] = [
     ("backup --engine-tool", "relative_paths_mean_the_same"),
     ("backup --snapshot-dir", "relative_paths_mean_the_same"),
     ("bench cache --memcached", "small_benches_run"),
@@ -39,6 +39,9 @@ pub(crate) const PATHS: [(&str, &str); 37] = [
     ("replica repair --execute", "replicas_are_repaired"),
     ("replica repair --journal", "replicas_are_repaired"),
     ("replica repair --output", "replicas_are_repaired"),
+    ("replica resync --broken-socket", "replicas_are_resynced"),
+    ("replica resync --server-binary", "replicas_are_resynced"),
+    ("replica resync --snapshot-dir", "replicas_are_resynced"),
     ("restore --engine-tool", "relative_paths_mean_the_same"),
     ("restore --map-root", "every_layout_restores"),
     ("restore --server-binary", "relative_paths_mean_the_same"),

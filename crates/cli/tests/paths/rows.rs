@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 37] = [
+const CONNECTING: [(&str, &str); 38] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -83,6 +83,7 @@ const CONNECTING: [(&str, &str); 37] = [
     ("replica checksum", ""),
     ("replica diagnose", ""),
     ("replica repair", "--output={new}"),
+    ("replica resync", "--datadir={datadir}"),
     ("replica status", ""),
     ("top", "--count=1 --interval=500ms"),
 ];
@@ -229,6 +230,8 @@ digest --identity | key | 0 | "count": 1 | digest {slow.log} --identity={}
 digest --html | - | 0 | "count": 1 | digest {slow.log} --html={}
 digest files | slow.log | 0 | "file": "PATH" | digest {}
 clone --ssh-program | no-program | 13 | the connection ended | clone --target={new} --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
+replica resync --datadir | datadir | 14 | nobody is let in | replica resync --no-defaults --socket={socket} --datadir={}
+replica resync --ssh-program | no-program | 13 | the connection ended | replica resync --datadir={datadir} --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
 doctor --ssh-program | no-program | 13 | the connection ended | doctor --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
 dump --mask-key-file | statements | 2 | read or change the key file PATH | dump --no-defaults --socket={socket} --output={new} --mask=a.b.c=hash --mask-key-file={}
 fleet file | fleet.toml | 0 | "exit_code": 0 | fleet {} -- generations

@@ -17,6 +17,7 @@
 mod advance;
 mod filters;
 mod note;
+mod rejoin;
 mod seed;
 mod statements;
 mod status;
@@ -26,6 +27,7 @@ mod watchdog;
 pub use advance::Advance;
 pub use filters::Filters;
 pub use note::{LeftStanding, heal};
+pub use rejoin::rejoining;
 pub use seed::{Seeding, SourceCoordinates, seeding};
 pub use statements::of_channel;
 pub use status::{Channel, Position, Positioning, Replication, ThreadState, applied_under_lock};

@@ -42,6 +42,9 @@ impl Listed {
         like: Option<&Like>,
     ) -> Result<Self> {
         judge(&list)?;
+        if wanted.is_one_directory {
+            refuse_outside(&list)?;
+        }
         let facts = Facts {
             settings: list.settings.clone(),
             roots: list.roots.clone(),
@@ -188,6 +191,24 @@ impl Listed {
     pub(super) fn count_sent(&self, bytes: u64) {
         self.bytes_sent.fetch_add(bytes, Ordering::Relaxed);
     }
+}
+
+/// Refuses a server with files outside of its data directory, before any of them is sent.
+fn refuse_outside(list: &ImageList) -> Result<()> {
+    let outside: Vec<String> = list
+        .roots
+        .iter()
+        .filter(|(id, _)| *id != DATA_ROOT)
+        .map(|(id, place)| format!("{place} ({id})"))
+        .collect();
+    if outside.is_empty() {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "the server that is cloned has files outside of its data directory: {}",
+        outside.join(", ")
+    ))
+    .hint("clone it with 'evenkeel clone', which says where they go"))
 }
 
 /// Says where each root goes.

@@ -35,6 +35,8 @@ pub struct CloneTarget {
     pub map_roots: BTreeMap<String, PathBuf>,
     /// Owner and group of everything, instead of what they were.
     pub owner: Option<(u32, u32)>,
+    /// Whether a server with files outside of its data directory is refused.
+    pub is_one_directory: bool,
 }
 
 impl CloneTarget {
@@ -46,6 +48,7 @@ impl CloneTarget {
             like: None,
             map_roots: BTreeMap::new(),
             owner: None,
+            is_one_directory: false,
         }
     }
 }

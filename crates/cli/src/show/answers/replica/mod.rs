@@ -3,6 +3,7 @@
 mod checksum;
 mod diagnose;
 mod repair;
+mod resync;
 mod status;
 
 pub use checksum::ReplicaChecksumAnswer;

@@ -42,6 +42,9 @@ struct ShownChannel {
     source: String,
     /// The name of the source among the servers that were asked.
     source_server: Option<String>,
+    /// What the source said of itself, if it ever answered.
+    source_server_id: Option<u64>,
+    source_server_uuid: Option<String>,
     /// `running`, `connecting`, `stopped` or `unknown`.
     io_thread: &'static str,
     sql_thread: &'static str,
@@ -266,6 +269,8 @@ fn shown_channel(
         name: channel.name.clone(),
         source: address(channel),
         source_server: source.map(|source| servers[source].name.clone()),
+        source_server_id: channel.source_id,
+        source_server_uuid: channel.source_uuid.clone(),
         io_thread: word(channel.receiver),
         sql_thread: word(channel.applier),
         io_thread_does: channel.receiver_does.clone(),
