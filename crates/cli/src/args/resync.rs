@@ -50,6 +50,10 @@ pub struct ReplicaResync {
     #[arg(long)]
     pub keep_old: bool,
 
+    /// The sibling may replicate from another source than the broken server: after a failover, for example.
+    #[arg(long)]
+    pub other_source: bool,
+
     /// The broken server's socket [default: the one that its process listens at].
     #[arg(long, value_name = "FILE", help_heading = "The broken server")]
     pub broken_socket: Option<PathBuf>,

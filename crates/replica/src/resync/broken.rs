@@ -37,6 +37,9 @@ pub(super) struct Broken {
     pub(super) relay: Vec<String>,
     /// Sources that it has.
     pub(super) channels: usize,
+    /// `HOST:PORT` of the first, and its number.
+    pub(super) source: String,
+    pub(super) source_server_id: Option<u64>,
     /// Replicas that it has.
     pub(super) replicas: u64,
     /// Whether there is a file that says whom it replicates from, as MariaDB's servers have.
@@ -52,6 +55,7 @@ impl Broken {
         };
         refuse::no_replica(request, &broken)?;
         refuse::sibling(&request.sibling, &broken)?;
+        refuse::other_source(request, &broken)?;
         refuse::other_version(&request.sibling, &broken)?;
         Ok(broken)
     }
@@ -88,7 +92,8 @@ impl Broken {
             .hint("name its socket with --broken-socket"));
         }
         refuse::outside(&found)?;
-        let channels = Channel::all(&mut session, &abilities)?.len();
+        let channels = Channel::all(&mut session, &abilities)?;
+        let first = channels.first();
         let replicas = session.value(
             "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'",
         )?;
@@ -103,7 +108,11 @@ impl Broken {
             server_uuid: session.variable("server_uuid")?,
             version: Some(abilities.version_text.clone()),
             relay: relay(&mut session, &beside.datadir)?,
-            channels,
+            channels: channels.len(),
+            source: first.map_or_else(String::new, |one| {
+                format!("{}:{}", one.host, one.port.unwrap_or(3306))
+            }),
+            source_server_id: first.and_then(|one| one.source_id),
             replicas: replicas.and_then(|count| count.parse().ok()).unwrap_or(0),
             has_source_file: false,
         })
@@ -143,6 +152,8 @@ impl Broken {
             version: None,
             relay: Vec::new(),
             channels: 0,
+            source: String::new(),
+            source_server_id: None,
             replicas: 0,
             has_source_file: ["master.info", "multi-master.info"]
                 .iter()

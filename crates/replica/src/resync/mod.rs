@@ -50,6 +50,8 @@ pub struct ResyncRequest {
     pub program: Option<PathBuf>,
     /// The healthy one.
     pub sibling: Sibling,
+    /// It may replicate from another source than the broken one.
+    pub other_source: bool,
     /// Keep the old files.
     pub keep_old: bool,
     /// How long the server may take to stop.

@@ -149,6 +149,34 @@ pub(super) fn sibling(sibling: &Sibling, broken: &Broken) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a replica of another source, of which all would be lost, and one of several.
+pub(super) fn other_source(request: &ResyncRequest, broken: &Broken) -> Result<()> {
+    if broken.channels > 1 {
+        return Err(Error::refused(format!(
+            "the broken server replicates from {} sources, and it must be one",
+            broken.channels
+        ))
+        .hint("what comes from the others would be lost"));
+    }
+    let channel = request.sibling.channels.first();
+    let theirs = channel.and_then(|one| one.source_server_id);
+    let (Some(ours), Some(theirs), false) = (broken.source_server_id, theirs, request.other_source)
+    else {
+        return Ok(());
+    };
+    if ours == theirs {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "the broken server replicates from {} (server_id {ours}), and the sibling {} from {} (server_id {theirs})",
+        broken.source,
+        request.sibling.server,
+        channel.map_or("", |one| &one.source),
+    ))
+    .hint("name a replica of the same source")
+    .hint("if it shall become a replica of the sibling's source, give --other-source: all that it has is replaced"))
+}
+
 /// Refuses a sibling whose files the broken server's program may not be able to read.
 pub(super) fn other_version(sibling: &Sibling, broken: &Broken) -> Result<()> {
     let (Some(theirs), Some(ours)) = (&sibling.version, &broken.version) else {

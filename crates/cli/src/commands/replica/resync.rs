@@ -78,6 +78,7 @@ fn request(
         start_with: args.start_with.clone(),
         program: args.server_binary.as_deref().map(absolute),
         sibling: sibling(clone, words, ui)?,
+        other_source: args.other_source,
         keep_old: args.keep_old,
         stop_deadline: args.stop_deadline,
         start_deadline: args.start_deadline,
