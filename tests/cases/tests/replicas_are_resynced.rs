@@ -36,12 +36,12 @@ fn made_new(server: &TestServer, by: By) {
         .unwrap();
     traffic.wait_for(20);
     source.run("SET GLOBAL general_log = ON").unwrap();
-    let ended = three.done(three.resync(&[]), &server.name);
+    let ended = three.done(three.resync(&[]), server.name);
     source.run("SET GLOBAL general_log = OFF").unwrap();
     traffic.wait_for(20);
     traffic.assert_undisturbed();
     drop(traffic.stop());
-    three.assert_equal(&server.name);
+    three.assert_equal(server.name);
     assert_eq!(uuids(), before);
     three.assert_closed();
     assert_eq!(ended.answer["server_id"], 3, "{ended:?}");
