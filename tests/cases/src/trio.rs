@@ -5,6 +5,7 @@ use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_server::replication::{Channel, ThreadState};
+use evenkeel_testkit::replicas::has_fetched;
 use evenkeel_testkit::servers::SERVER_DEADLINE;
 use evenkeel_testkit::{By, Scratch, TestServer, until, wait_until_caught_up};
 use serde_json::Value;
@@ -214,8 +215,7 @@ impl Trio {
         let end =
             evenkeel_server::coordinates::Coordinates::read(&mut session, &abilities).unwrap();
         self.until(at, "all is fetched", |channel| {
-            let received = channel.received.as_ref();
-            received.is_some_and(|at| Some(at.position) == end.binlog_position)
+            has_fetched(channel, &end, &abilities)
         });
     }
 

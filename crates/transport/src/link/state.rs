@@ -153,7 +153,7 @@ impl LinkState {
     /// The other side has taken messages up to this one.
     pub(super) fn acknowledge(&mut self, taken: u64) {
         while let Some((_, message)) = self.unacked.front().filter(|(number, _)| *number <= taken) {
-            self.unacked_bytes -= cost(&message);
+            self.unacked_bytes -= cost(message);
             self.unacked.pop_front();
         }
     }

@@ -35,7 +35,12 @@ impl Three {
         let plan = |at: usize| -> Launch {
             let own = SMALL.iter().filter(|arg| !arg.starts_with("--server-id"));
             let own = own.copied().chain(by.options(server));
-            let more = [IDS[at], "--relay-log=relay", "--slave-net-timeout=60"];
+            let more = [
+                IDS[at],
+                "--relay-log=relay",
+                "--slave-net-timeout=60",
+                "--sync-binlog=0",
+            ];
             let options: Vec<&str> = own.chain(more).collect();
             let launch = server.prepare(&fs.join(NAMES[at]), &options);
             launch.with_networking()
@@ -98,7 +103,7 @@ impl Three {
         command
             .arg("-S")
             .arg(self.running(from).socket())
-            .args(["--datadir", broken])
+            .args(["--datadir", broken, "--catch-up-deadline=5m"])
             .args(flags)
             .current_dir(self.fs.path());
         command

@@ -176,6 +176,7 @@ impl Staging {
     /// Creates the staging directory afresh, removing what an interrupted run left.
     pub(crate) fn create(&self) -> Result<()> {
         if self.inside {
+            self.refuse_busy()?;
             self.close_around()?;
             self.refuse_used_target()?;
         }
@@ -188,6 +189,7 @@ impl Staging {
             .create(&path)
             .context(|| format!("failed to create {}", self.place.display()))?;
         let made = Held::new(OwnDirectory::open(&path)?);
+        lock(&made.open, &self.place)?;
         if !names(&made.path)?.is_empty() {
             return Err(self.refused());
         }
@@ -196,7 +198,6 @@ impl Staging {
             .st_ino;
         self.marker.note(marker, number)?;
         let dir = self.made.get_or_init(|| made);
-        lock(&dir.open, &self.place)?;
         write_new(&dir.path.join(SYSTEM_SPACE), STOPPER)
     }
 
@@ -360,18 +361,16 @@ impl Staging {
         let path = self.found_at();
         let found = OwnDirectory::find(&path)?;
         let directory = self.mark().and_then(|mark| mark.directory);
-        if let Some((open, _)) = &found
-            && self.made.get().is_none()
-        {
-            lock(open, &self.place)?;
-        }
+        self.lock_of_others(found.as_ref().map(|(open, _)| open))?;
+        let replaceable = self.replaceable()?;
+        self.lock_of_others(replaceable.as_ref().map(|target| &target.open))?;
         if let Some((open, stat)) = &found
             && directory != Some(stat.st_ino)
             && !names(&open.anchor())?.is_empty()
         {
             return Err(self.refused());
         }
-        if let Some(target) = self.replaceable()? {
+        if let Some(target) = replaceable {
             for name in names(&target.path)? {
                 if ![SYSTEM_SPACE]
                     .iter()

@@ -15,6 +15,7 @@ impl Staging {
     /// there. One that another run works in is refused.
     pub(crate) fn take_up(&self) -> Result<bool> {
         if self.inside {
+            self.refuse_busy()?;
             self.close_around()?;
         }
         let left = self.left()?;

@@ -98,8 +98,15 @@ fn other_roots_are_replaced_until_the_data_directory_is_there() {
     first.create().unwrap();
     fs::write(first.path(Path::new("ib_logfile0")), "old").unwrap();
     first.publish().unwrap();
-    // The run died here. One for another data directory must not touch it.
+    // One for another data directory must not touch it, nor one for the same while this one lives.
     assert!(Staging::plan(&redo, &top.join("other")).is_err());
+    let (_, second) = plan_both();
+    let second = second.unwrap();
+    assert_eq!(second.create().unwrap_err().kind(), ErrorKind::Busy);
+    assert!(second.abandon().is_err());
+    assert!(redo.join("ib_logfile0").exists());
+    // The run dies here.
+    drop(first);
     let (whole, again) = plan_both();
     let again = again.unwrap();
     whole.create().unwrap();
