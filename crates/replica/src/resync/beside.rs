@@ -5,6 +5,7 @@ use evenkeel_op::open_directory::OpenDirectory;
 use evenkeel_op::own_directory::without_links_of_others;
 use evenkeel_op::paths::{absent, absolute};
 use evenkeel_op::{Context, Error, Result};
+use evenkeel_server::files;
 use rustix::fs::{self as sys, AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -104,6 +105,27 @@ impl Beside {
         self.id_of(&self.named(SUFFIX))
     }
 
+    /// Refuses what lies at the place of the new files, if it is not the server's: who may write to the directory above
+    /// can put any other one there.
+    pub(super) fn refuse_strange(&self, owner: (u32, u32)) -> Result<()> {
+        let Some(_) = self.other_id()? else {
+            return Ok(());
+        };
+        let place = self.other();
+        let stat = self
+            .opened_other()?
+            .stat()
+            .context(|| format!("failed to look at {}", place.display()))?;
+        if stat.st_uid == owner.0 {
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "{} does not belong to the server's account, and is none of ours",
+            place.display()
+        ))
+        .hint("move it away"))
+    }
+
     /// Opens the data directory.
     pub(super) fn data(&self) -> Result<OpenDirectory> {
         self.child(&self.name)
@@ -161,6 +183,7 @@ impl Beside {
             return Err(strange());
         }
         super::refuse::mounts(&place)?;
+        files::refuse_running(&place)?;
         let open = self.opened_other()?;
         let failed = || format!("failed to remove {}", place.display());
         let stat = open.stat().context(failed)?;

@@ -3,6 +3,7 @@
 use super::ResyncRequest;
 use super::beside::Beside;
 use super::refuse;
+use evenkeel_op::open_directory::OpenDirectory;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
@@ -12,9 +13,12 @@ use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::Channel;
 use evenkeel_server::service::{Commands, Service};
 use evenkeel_server::stopped::server_uuid;
+use rustix::fs::{self as sys, Mode, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// A command that does nothing: for a server that does not run.
@@ -40,10 +44,9 @@ pub(super) struct Broken {
     /// `HOST:PORT` of the first, and its number.
     pub(super) source: String,
     pub(super) source_server_id: Option<u64>,
+    pub(super) source_server_uuid: Option<String>,
     /// Replicas that it has.
     pub(super) replicas: u64,
-    /// Whether there is a file that says whom it replicates from, as MariaDB's servers have.
-    pub(super) has_source_file: bool,
 }
 
 impl Broken {
@@ -113,8 +116,8 @@ impl Broken {
                 format!("{}:{}", one.host, one.port.unwrap_or(3306))
             }),
             source_server_id: first.and_then(|one| one.source_id),
+            source_server_uuid: first.and_then(|one| one.source_uuid.clone()),
             replicas: replicas.and_then(|count| count.parse().ok()).unwrap_or(0),
-            has_source_file: false,
         })
     }
 
@@ -137,6 +140,7 @@ impl Broken {
         let found = files::discover_stopped(&beside.datadir, &request.settings)?;
         refuse::outside(&found)?;
         let data = beside.data()?;
+        let source = master_info(&data)?;
         let setting = |name: &str| request.settings.get(name);
         Ok(Self {
             service: Service::Commands(Commands {
@@ -151,13 +155,11 @@ impl Broken {
             server_uuid: server_uuid(&data.anchor()),
             version: None,
             relay: Vec::new(),
-            channels: 0,
-            source: String::new(),
+            channels: usize::from(source.is_some()),
+            source: source.unwrap_or_default(),
             source_server_id: None,
+            source_server_uuid: None,
             replicas: 0,
-            has_source_file: ["master.info", "multi-master.info"]
-                .iter()
-                .any(|name| data.anchor().join(name).is_file()),
         })
     }
 
@@ -181,6 +183,54 @@ impl Broken {
         refuse::other_program(&binary, &request.sibling)?;
         Ok(binary)
     }
+}
+
+impl Broken {
+    /// As an interrupted run knew it, with what was typed this time.
+    pub(super) fn with_typed(mut self, request: &ResyncRequest) -> Self {
+        if let Some(start) = &request.start_with {
+            let stop = request.stop_with.clone();
+            self.service = Service::Commands(Commands {
+                stop: stop.unwrap_or_else(|| NOTHING.to_owned()),
+                start: start.clone(),
+            });
+        }
+        if let Some(socket) = &request.socket {
+            self.socket.clone_from(socket);
+        }
+        if let Some(program) = &request.program {
+            self.program.clone_from(program);
+        }
+        self
+    }
+}
+
+/// From whom a stopped server of MariaDB replicates, as `HOST:PORT`: the fourth and the seventh line of a file.
+fn master_info(data: &OpenDirectory) -> Result<Option<String>> {
+    let failed = || {
+        format!(
+            "failed to read {}",
+            data.path().join("master.info").display()
+        )
+    };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match sys::openat(data, "master.info", flags, Mode::empty()) {
+        Ok(file) => fs::File::from(file),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(std::io::Error::from(error)).context(failed),
+    };
+    let mut text = String::new();
+    file.take(64 << 10)
+        .read_to_string(&mut text)
+        .context(failed)?;
+    Ok(source_in(&text))
+}
+
+fn source_in(master_info: &str) -> Option<String> {
+    let mut lines = master_info.lines().skip(3);
+    let host = lines.next().filter(|host| !host.is_empty())?;
+    let port: u16 = lines.nth(2)?.parse().ok()?;
+    Some(format!("{host}:{port}"))
 }
 
 /// The same account at another socket.
@@ -262,6 +312,13 @@ fn socket_in(table: &str, own: &HashSet<String>) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_source_of_a_stopped_server_is_in_a_file() {
+        let text = "33\nbinlog.000001\n1174\ndb1\nrepl\ns3cret\n3306\n1\n0\n";
+        assert_eq!(source_in(text).as_deref(), Some("db1:3306"));
+        assert_eq!(source_in("33\n\n4\n\n\n\n3306\n"), None);
+    }
 
     #[test]
     fn the_socket_of_a_process_is_found() {

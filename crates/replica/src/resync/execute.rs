@@ -6,14 +6,17 @@ use super::follow::{Followed, follow};
 use super::journal::{Journal, Record, Step};
 use super::plan::{ResyncPlan, planned, subject};
 use super::prepare::{place_of, prepare};
-use super::{CloneInto, CloneSibling, ResyncRequest};
+use super::{CloneInto, CloneSibling, ResyncRequest, Sibling};
 use evenkeel_op::{Cancel, Error, ErrorKind, Result, Run, Unit};
 use evenkeel_server::files::{self, refuse_strangers};
 use evenkeel_server::replication::Position;
 use evenkeel_server::service::Process;
 use serde::Serialize;
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long is waited for a server whose command to stop has failed.
+const SHORT: Duration = Duration::from_secs(5);
 
 /// What a resync did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,6 +77,7 @@ pub fn resync(
             old: beside.id()?,
             new: None,
             broken,
+            sibling: request.sibling.clone(),
             image: None,
         },
     };
@@ -84,6 +88,7 @@ pub fn resync(
         record,
         run,
         stopped: None,
+        ending: None,
     };
     if !way.record.is_exchanged(&way.beside)?
         && let Err(error) = way.up_to_exchange(clone)
@@ -101,6 +106,17 @@ struct Way<'a> {
     record: Record,
     run: Run<'a>,
     stopped: Option<Instant>,
+    /// The server's process, which may have been told to end, and how long that may take still.
+    ending: Option<(Process, Duration)>,
+}
+
+/// Returns the sibling of an interrupted run that has exchanged the directories: what is left needs none.
+pub fn known_sibling(datadir: &Path) -> Result<Option<Sibling>> {
+    let beside = Beside::open(datadir)?;
+    match Journal::peek(&beside)? {
+        Some(record) if record.is_exchanged(&beside)? => Ok(Some(record.sibling)),
+        _ => Ok(None),
+    }
 }
 
 impl Way<'_> {
@@ -110,6 +126,10 @@ impl Way<'_> {
     }
 
     fn up_to_exchange(&mut self, clone: CloneSibling<'_>) -> Result<()> {
+        let is_another = !self.record.sibling.is(&self.request.sibling);
+        if is_another && self.record.new.is_some() {
+            self.forget_new()?;
+        }
         // A clone that came to its end, and of which nothing was noted, is not known to be one.
         if self.record.new.is_none() || self.record.new != self.beside.other_id()? {
             self.forget_other()?;
@@ -117,6 +137,7 @@ impl Way<'_> {
             self.record.step = Step::Begun;
         }
         self.record.old = self.beside.id()?;
+        self.record.sibling = self.request.sibling.clone();
         self.journal.write(&self.record)?;
         fail::fail_point!("resync::noted");
         self.stop()?;
@@ -130,6 +151,7 @@ impl Way<'_> {
             let image = clone(into, self.run)?;
             self.record.image = Some(image);
             self.record.new = self.beside.other_id()?;
+            self.beside.refuse_strange(self.record.broken.owner)?;
             self.enter(Step::Cloned)?;
         }
         fail::fail_point!("resync::cloned");
@@ -168,6 +190,7 @@ impl Way<'_> {
         };
         let is_ours = self.record.step == Step::Begun && self.record.image.is_none();
         if is_ours && self.was_interrupted() {
+            self.beside.refuse_strange(self.record.broken.owner)?;
             return self.beside.remove_other(id);
         }
         Err(Error::refused(format!(
@@ -194,7 +217,16 @@ impl Way<'_> {
         let process = Process::now(pid)?;
         refuse_strangers(pid, datadir)?;
         let service = &self.record.broken.service;
-        service.stop(&process, self.request.stop_deadline, self.run.cancel)?;
+        let (deadline, cancel) = (self.request.stop_deadline, self.run.cancel);
+        if let Err(error) = service.stop(&process, deadline, cancel) {
+            let patience = match error.kind() {
+                ErrorKind::Interrupted | ErrorKind::Terminated => deadline,
+                // It had its time, or was not told.
+                _ => SHORT,
+            };
+            self.ending = (error.kind() != ErrorKind::Refused).then_some((process, patience));
+            return Err(error);
+        }
         self.run.progress.end();
         self.refuse_if_used()
     }
@@ -206,12 +238,16 @@ impl Way<'_> {
     }
 
     /// Undoes what was done before the exchange.
-    fn give_up(self, error: Error) -> Error {
-        let undo = || -> Result<()> {
-            if let (Some(new), Some(found)) = (self.record.new, self.beside.other_id()?)
-                && new == found
-            {
-                self.beside.remove_other(new)?;
+    fn give_up(mut self, error: Error) -> Error {
+        if self.record.is_exchanged(&self.beside).unwrap_or(true) {
+            return error
+                .hint("the new files are in place, and the old ones beside them")
+                .hint("the same command again does the rest");
+        }
+        let mut undo = || -> Result<()> {
+            self.wait_for_the_end()?;
+            if self.record.new.is_some() && self.record.new == self.beside.other_id()? {
+                self.forget_new()?;
             }
             let broken = &self.record.broken;
             if broken.ran && files::process_in(&self.beside.datadir).is_none() {
@@ -232,6 +268,29 @@ impl Way<'_> {
         }
     }
 
+    /// Removes a clone that is whole. That it is none any more is noted first.
+    fn forget_new(&mut self) -> Result<()> {
+        let new = self.record.new.take();
+        self.record.image = None;
+        self.enter(Step::Begun)?;
+        new.map_or(Ok(()), |new| self.beside.remove_other(new))
+    }
+
+    /// A server that was told to end, and was not waited for, must end before it is started again.
+    fn wait_for_the_end(&mut self) -> Result<()> {
+        let Some((process, patience)) = self.ending.take() else {
+            return Ok(());
+        };
+        // Also when this run is interrupted.
+        match process.wait(Instant::now() + patience, &Cancel::new())? {
+            true => Ok(()),
+            false => Err(Error::failed(format!(
+                "the server's process {} still runs, and may have been told to end",
+                process.pid()
+            ))),
+        }
+    }
+
     fn down_to_the_end(mut self, mut plan: ResyncPlan, begun: Instant) -> Result<ResyncReport> {
         let down = self.start()?;
         fail::fail_point!("resync::started");
@@ -239,7 +298,13 @@ impl Way<'_> {
             return Err(Error::failed("the journal does not say what was cloned"));
         };
         let options = self.record.broken.options(self.request);
-        let followed = follow(self.request, &options, &image, self.run)?;
+        let followed = follow(
+            self.request,
+            &self.beside.datadir,
+            &options,
+            &image,
+            self.run,
+        )?;
         self.refuse_other_identity(&followed)?;
         let old_kept_at = self.settle_old()?;
         fail::fail_point!("resync::removed");
@@ -290,7 +355,7 @@ impl Way<'_> {
     /// Two servers of one number or name would throw each other out at their source.
     fn refuse_other_identity(&self, followed: &Followed) -> Result<()> {
         let broken: &Broken = &self.record.broken;
-        let sibling = &self.request.sibling;
+        let sibling = &self.record.sibling;
         let is_theirs = followed.server_id.is_some() && followed.server_id == sibling.server_id
             || followed.server_uuid.is_some() && followed.server_uuid == sibling.server_uuid;
         let is_another = broken.server_id.is_some() && followed.server_id != broken.server_id

@@ -5,14 +5,18 @@ use super::{Image, ResyncRequest};
 use evenkeel_op::{Error, ErrorKind, Result, Run, Unit, units};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
+use evenkeel_server::files;
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::{Channel, Position, ThreadState, of_channel, rejoining};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 /// For so long both threads must have run: a receiver that has just begun may have fetched nothing yet.
 const STEADY: Duration = Duration::from_secs(2);
+/// So often in a row the receiver must have had nothing to fetch.
+const IDLE: u32 = 3;
 /// Errors of a server that cannot find its relay logs, which are called otherwise than on the private server.
 const NO_RELAY_LOGS: [&str; 4] = ["1872", "1871", "1201", "1200"];
 
@@ -28,6 +32,7 @@ pub(super) struct Followed {
 /// Waits until it is as far as its source. Errors: with what it says when it does not get there; nothing is undone.
 pub(super) fn follow(
     request: &ResyncRequest,
+    datadir: &Path,
     options: &ConnectOptions,
     image: &Image,
     run: Run<'_>,
@@ -38,18 +43,26 @@ pub(super) fn follow(
         error.hint("its accounts are the sibling's now: the same command again continues")
     })?;
     let abilities = Abilities::probe(&mut session)?;
+    refuse_another(&mut session, &abilities, datadir)?;
     begin(&mut session, image, &abilities)?;
     let until = Instant::now() + request.catch_up_deadline;
     let mut steady = None;
+    let mut idle = 0;
     loop {
         let channel = the_channel(&mut session, image, &abilities)?;
         refuse_failed(&channel)?;
         let runs =
             channel.receiver == ThreadState::Running && channel.applier == ThreadState::Running;
+        idle = match has_nothing_to_fetch(&channel) {
+            true => idle + 1,
+            false => 0,
+        };
         match (&steady, runs) {
             (_, false) => steady = None,
             (None, true) => steady = Some(Instant::now()),
-            (Some(since), true) if since.elapsed() >= STEADY && is_there(&channel) => {
+            (Some(since), true)
+                if since.elapsed() >= STEADY && idle >= IDLE && is_there(&channel) =>
+            {
                 run.progress.end();
                 let id = session.value("SELECT @@GLOBAL.server_id")?;
                 return Ok(Followed {
@@ -117,6 +130,27 @@ fn the_channel(session: &mut Session, image: &Image, abilities: &Abilities) -> R
         Error::failed("the new server does not replicate from anybody")
             .hint("its own options may name other files for that than the sibling's: see its error log")
     })
+}
+
+/// Whether the receiver waits for the source to send something. One that is behind hardly ever does: the delay that
+/// servers show is of what was fetched.
+fn has_nothing_to_fetch(channel: &Channel) -> bool {
+    channel.receiver_does.starts_with("Waiting for")
+}
+
+/// Refuses a server that answers in the new one's place.
+fn refuse_another(session: &mut Session, abilities: &Abilities, datadir: &Path) -> Result<()> {
+    let found = files::discover(session, abilities)?;
+    if found.pid.is_some() && found.pid == files::process_in(datadir) {
+        return Ok(());
+    }
+    Err(Error::failed(format!(
+        "the server that answers is not the one on {}: its data directory is {}",
+        datadir.display(),
+        found.datadir.display()
+    ))
+    .hint("the new files are in place, and the old ones beside them")
+    .hint("name the socket of the server on the new files with --broken-socket, and run the same command again"))
 }
 
 /// Whether all that was fetched is applied, but for what waits on purpose.

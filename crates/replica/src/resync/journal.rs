@@ -3,9 +3,9 @@
 //! A file beside the data directory, in which each step is a line; the last whole line counts. It is this user's
 //! alone: it says which commands stop and start a server. Who holds its lock is at work.
 
-use super::Image;
 use super::beside::{Beside, DirectoryId};
 use super::broken::Broken;
+use super::{Image, Sibling};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::{self as sys, AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -36,6 +36,7 @@ pub(super) struct Record {
     /// What was cloned, once it is there.
     pub(super) new: Option<DirectoryId>,
     pub(super) broken: Broken,
+    pub(super) sibling: Sibling,
     pub(super) image: Option<Image>,
 }
 

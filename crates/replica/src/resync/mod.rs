@@ -20,7 +20,7 @@ mod prepare;
 mod refuse;
 mod room;
 
-pub use execute::{ResyncReport, resync};
+pub use execute::{ResyncReport, known_sibling, resync};
 pub use plan::{ResyncPlan, plan_resync};
 
 use evenkeel_op::{Result, Run};
@@ -88,10 +88,23 @@ pub struct SiblingChannel {
     pub source_server_id: Option<u64>,
     /// MySQL: the source's UUID.
     pub source_server_uuid: Option<String>,
+    /// It does not apply all that its source has.
+    pub filtered: bool,
+    /// It waits for so long on purpose.
+    pub delay_s: u64,
     /// `running` when it fetches.
     pub io_thread: String,
     /// `running` when it applies.
     pub sql_thread: String,
+}
+
+impl Sibling {
+    /// Whether it is the same server, with the same source.
+    fn is(&self, other: &Self) -> bool {
+        let source = |one: &Self| one.channels.first().map(|it| it.source.clone());
+        (self.server_id, &self.server_uuid) == (other.server_id, &other.server_uuid)
+            && source(self) == source(other)
+    }
 }
 
 /// A clone of the sibling.

@@ -59,10 +59,15 @@ pub(super) fn subject(
     refuse::unfit(beside)?;
     match found {
         // What is left to do needs no sibling.
-        Some(record) if record.is_exchanged(beside)? => Ok(record.broken.clone()),
+        Some(record) if record.is_exchanged(beside)? => {
+            Ok(record.broken.clone().with_typed(request))
+        }
         Some(record) if files::process_in(&beside.datadir).is_none() => {
-            refuse::sibling(&request.sibling, &record.broken)?;
-            Ok(record.broken.clone())
+            let broken = record.broken.clone().with_typed(request);
+            refuse::sibling(&request.sibling, &broken)?;
+            refuse::other_source(request, &broken)?;
+            broken.binary(request)?;
+            Ok(broken)
         }
         _ => {
             let broken = Broken::find(request, beside)?;
@@ -90,6 +95,16 @@ pub(super) fn planned(
         ));
     }
     let sibling = &request.sibling;
+    if let Some(delay_s) = sibling
+        .channels
+        .first()
+        .map(|one| one.delay_s)
+        .filter(|s| *s > 0)
+    {
+        notes.push(format!(
+            "the sibling applies everything {delay_s} s late, and so will this server"
+        ));
+    }
     Ok(ResyncPlan {
         executed: false,
         datadir: beside.datadir.clone(),

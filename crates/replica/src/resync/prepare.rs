@@ -3,7 +3,7 @@
 
 use super::beside::Beside;
 use super::broken::Broken;
-use super::{Image, ResyncRequest, keep};
+use super::{Image, ResyncRequest, keep, refuse};
 use evenkeel_op::{Error, Result, Run, Unit};
 use evenkeel_server::abilities::{Abilities, GtidKind};
 use evenkeel_server::connect::{Session, quote};
@@ -45,6 +45,8 @@ pub(super) fn prepare(
     run: Run<'_>,
 ) -> Result<()> {
     let place = place_of(image)?;
+    refuse::other_place(&request.sibling, place)?;
+    beside.refuse_strange(broken.owner)?;
     keep::keep(&beside.data()?, &beside.opened_other()?, broken.owner)?;
     let (uid, gid) = broken.owner;
     let mut launch = Launch::new(broken.binary(request)?, beside.other());

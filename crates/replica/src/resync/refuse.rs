@@ -2,11 +2,12 @@
 
 use super::beside::Beside;
 use super::broken::Broken;
-use super::{ResyncRequest, Sibling};
+use super::{ResyncRequest, Sibling, SiblingChannel};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::files::ServerFiles;
 use evenkeel_server::launch::Binary;
+use evenkeel_server::replication::SourceCoordinates;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -137,6 +138,12 @@ pub(super) fn sibling(sibling: &Sibling, broken: &Broken) -> Result<()> {
         ))
         .hint("a source is never touched"));
     }
+    if channel.filtered {
+        return Err(Error::refused(format!(
+            "the sibling {name} does not apply all that its source has: it has replication filters"
+        ))
+        .hint("name a replica without filters, or clone it: evenkeel clone"));
+    }
     let is_well = |thread: &str| thread == "running";
     if !is_well(&channel.io_thread) || !is_well(&channel.sql_thread) {
         return Err(Error::refused(format!(
@@ -158,23 +165,59 @@ pub(super) fn other_source(request: &ResyncRequest, broken: &Broken) -> Result<(
         ))
         .hint("what comes from the others would be lost"));
     }
-    let channel = request.sibling.channels.first();
-    let theirs = channel.and_then(|one| one.source_server_id);
-    let (Some(ours), Some(theirs), false) = (broken.source_server_id, theirs, request.other_source)
-    else {
+    let Some(channel) = request.sibling.channels.first() else {
         return Ok(());
     };
-    if ours == theirs {
+    if request.other_source || is_same_source(channel, broken) {
         return Ok(());
     }
+    let sibling = &request.sibling.server;
+    let theirs = &channel.source;
+    if broken.source.is_empty() {
+        return Err(Error::refused(format!(
+            "it cannot be seen from whom the stopped server on {} replicates: it may be a source itself",
+            request.datadir.display()
+        ))
+        .hint("start it, if it starts, with --skip-slave-start: then it can be asked")
+        .hint(format!(
+            "if it shall become a replica of {theirs}, give --other-source: all that it has is replaced"
+        )));
+    }
     Err(Error::refused(format!(
-        "the broken server replicates from {} (server_id {ours}), and the sibling {} from {} (server_id {theirs})",
-        broken.source,
-        request.sibling.server,
-        channel.map_or("", |one| &one.source),
+        "the broken server replicates from {}, and the sibling {sibling} from {theirs}",
+        broken.source
     ))
     .hint("name a replica of the same source")
-    .hint("if it shall become a replica of the sibling's source, give --other-source: all that it has is replaced"))
+    .hint(format!(
+        "if {theirs} is the same server, or shall be the source from now on, give --other-source: all that the \
+         broken server has is replaced"
+    )))
+}
+
+/// Whether both have one source. Numbers tell sources apart, but are the same in many clusters.
+fn is_same_source(channel: &SiblingChannel, broken: &Broken) -> bool {
+    let uuids = channel
+        .source_server_uuid
+        .as_ref()
+        .zip(broken.source_server_uuid.as_ref());
+    if let Some((theirs, ours)) = uuids {
+        return theirs == ours;
+    }
+    let numbers = channel.source_server_id.zip(broken.source_server_id);
+    numbers.is_none_or(|(theirs, ours)| theirs == ours) && channel.source == broken.source
+}
+
+/// Refuses a clone that was replicating from another server than was said.
+pub(super) fn other_place(sibling: &Sibling, place: &SourceCoordinates) -> Result<()> {
+    let found = format!("{}:{}", place.host, place.port.unwrap_or(3306));
+    match sibling.channels.first() {
+        Some(channel) if channel.source == found => Ok(()),
+        _ => Err(Error::refused(format!(
+            "the clone replicates from {found}, which the sibling {} did not say",
+            sibling.server
+        ))
+        .hint("run it again, if the sibling was given another source meanwhile")),
+    }
 }
 
 /// Refuses a sibling whose files the broken server's program may not be able to read.
@@ -214,21 +257,8 @@ pub(super) fn no_replica(request: &ResyncRequest, broken: &Broken) -> Result<()>
         ))
         .hint("for a new replica: evenkeel clone"));
     }
-    let known = broken.server_uuid.is_some()
-        && request
-            .sibling
-            .channels
-            .iter()
-            .all(|one| one.source_server_uuid.is_some());
-    if known || broken.has_source_file {
-        return Ok(());
-    }
-    Err(Error::refused(format!(
-        "it cannot be seen that the stopped server on {} was a replica: it may be the source",
-        request.datadir.display()
-    ))
-    .hint("start it, if it starts, with --skip-slave-start: then it can be asked")
-    .hint("or clone the sibling with 'evenkeel clone'"))
+    // Of a stopped one, its source says so.
+    Ok(())
 }
 
 /// Refuses a program that is not one of the sibling's kind of server.
@@ -240,8 +270,38 @@ pub(super) fn other_program(binary: &Binary, sibling: &Sibling) -> Result<()> {
             binary.path.display(),
             binary.version
         ))),
+        Ok(known) if !reads(&binary.version.to_string(), version, known.flavour) => {
+            Err(Error::refused(format!(
+                "{} is {}, and the sibling is {version}: it may not be able to read the sibling's files",
+                binary.path.display(),
+                binary.version
+            ))
+            .hint("name a sibling of the same version, or a program with --server-binary"))
+        }
         _ => Ok(()),
     }
+}
+
+/// Whether a program reads files of a version: one of the same series, and of MySQL 8 and later, which change their
+/// files within a series, none that is older.
+fn reads(program: &str, files: &str, flavour: Flavour) -> bool {
+    let patch = |version: &str| -> Option<u32> {
+        let mut numbers = version.split(['.', '-']);
+        numbers.nth(2)?.parse().ok()
+    };
+    let major = files
+        .split('.')
+        .next()
+        .and_then(|text| text.parse::<u32>().ok());
+    let is_strict = flavour == Flavour::MySql && major.is_some_and(|major| major >= 8);
+    let numbers = |version: &str| -> Vec<String> {
+        version
+            .split(['.', '-'])
+            .take(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    numbers(program) == numbers(files) && (!is_strict || patch(program) >= patch(files))
 }
 
 #[cfg(test)]
@@ -253,6 +313,15 @@ mod tests {
         assert_eq!(series("10.11.19-MariaDB-log"), series("10.11.6-MariaDB"));
         assert_ne!(series("8.0.15"), series("8.4.1"));
         assert_ne!(series("11.8.1-MariaDB"), series("11.8.1"));
+    }
+
+    #[test]
+    fn older_programs_do_not_read_newer_files() {
+        assert!(reads("8.0.36", "8.0.15", Flavour::MySql));
+        assert!(!reads("8.0.15", "8.0.36", Flavour::MySql));
+        assert!(reads("5.7.22", "5.7.44", Flavour::MySql));
+        assert!(reads("10.11.6", "10.11.19-MariaDB", Flavour::MariaDb));
+        assert!(!reads("10.6.22", "10.11.19-MariaDB", Flavour::MariaDb));
     }
 
     #[test]

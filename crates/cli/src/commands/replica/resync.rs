@@ -11,7 +11,9 @@ use clap::parser::ValueSource;
 use evenkeel_backup::clone::{CloneReport, CloneTarget, Receiver};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, Run, exit, open_files};
-use evenkeel_replica::resync::{CloneInto, Image, ResyncRequest, Sibling, plan_resync, resync};
+use evenkeel_replica::resync::{
+    CloneInto, Image, ResyncRequest, Sibling, known_sibling, plan_resync, resync,
+};
 use evenkeel_replica::survey::{Questions, survey};
 use evenkeel_server::options::ConnectOptions;
 use serde_json::Value;
@@ -77,7 +79,10 @@ fn request(
         stop_with: args.stop_with.clone(),
         start_with: args.start_with.clone(),
         program: args.server_binary.as_deref().map(absolute),
-        sibling: sibling(clone, words, ui)?,
+        sibling: match known_sibling(&args.datadir)? {
+            Some(known) => known,
+            None => sibling(clone, words, ui)?,
+        },
         other_source: args.other_source,
         keep_old: args.keep_old,
         stop_deadline: args.stop_deadline,
