@@ -141,6 +141,27 @@ fn killed_and_continued() {
     three.assert_equal("kept");
 }
 
+/// A replica of the sibling is none of the sibling's source.
+fn of_another_source(three: &Three) {
+    let follow = |name: &str| {
+        let port = three.running(name).port().unwrap();
+        let mut session = three.session("broken");
+        session.run("STOP SLAVE").unwrap();
+        let change = format!("CHANGE MASTER TO MASTER_PORT={port}");
+        session.run(&change).unwrap();
+    };
+    follow("sibling");
+    three.session("broken").run("START SLAVE").unwrap();
+    evenkeel_testkit::until("it knows its source", || {
+        let status = three.session("broken").one("SHOW SLAVE STATUS").unwrap();
+        status.unwrap().get("Master_Server_Id") == Some("2")
+    });
+    refused(&run(three.resync(&[])), "the broken server replicates from");
+    let plan = run(three.plan("broken", "sibling", &["--other-source"]));
+    assert_eq!(plan.code, Some(0), "{plan:?}");
+    follow("source");
+}
+
 /// And then it is what it was.
 #[test]
 fn what_cannot_be_made_new_stays_as_it_was() {
@@ -172,23 +193,7 @@ fn what_cannot_be_made_new_stays_as_it_was() {
         refused(&run(three.plan("sibling", "broken", flags)), "not healthy");
     }
     unchanged();
-    let follow = |name: &str| {
-        let port = three.running(name).port().unwrap();
-        let mut session = three.session("broken");
-        session.run("STOP SLAVE").unwrap();
-        let change = format!("CHANGE MASTER TO MASTER_PORT={port}");
-        session.run(&change).unwrap();
-    };
-    follow("sibling");
-    three.session("broken").run("START SLAVE").unwrap();
-    evenkeel_testkit::until("it knows its source", || {
-        let status = three.session("broken").one("SHOW SLAVE STATUS").unwrap();
-        status.unwrap().get("Master_Server_Id") == Some("2")
-    });
-    refused(&run(three.resync(&[])), "the broken server replicates from");
-    let plan = run(three.plan("broken", "sibling", &["--other-source"]));
-    assert_eq!(plan.code, Some(0), "{plan:?}");
-    follow("source");
+    of_another_source(&three);
     unchanged();
     let mount = |command: &str, words: &[&str]| {
         let place = three.fs.join("broken");

@@ -10,7 +10,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::files::{self, refuse_strangers};
 use evenkeel_server::launch::Binary;
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_server::replication::Channel;
+use evenkeel_server::replication::{Channel, ThreadState};
 use evenkeel_server::service::{Commands, Service};
 use evenkeel_server::stopped::server_uuid;
 use rustix::fs::{self as sys, Mode, OFlags};
@@ -97,6 +97,8 @@ impl Broken {
         refuse::outside(&found)?;
         let channels = Channel::all(&mut session, &abilities)?;
         let first = channels.first();
+        // Until the receiver has a connection, these are of the source before.
+        let known = first.filter(|one| one.receiver == ThreadState::Running);
         let replicas = session.value(
             "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'",
         )?;
@@ -115,8 +117,8 @@ impl Broken {
             source: first.map_or_else(String::new, |one| {
                 format!("{}:{}", one.host, one.port.unwrap_or(3306))
             }),
-            source_server_id: first.and_then(|one| one.source_id),
-            source_server_uuid: first.and_then(|one| one.source_uuid.clone()),
+            source_server_id: known.and_then(|one| one.source_id),
+            source_server_uuid: known.and_then(|one| one.source_uuid.clone()),
             replicas: replicas.and_then(|count| count.parse().ok()).unwrap_or(0),
         })
     }

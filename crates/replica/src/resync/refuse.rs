@@ -270,7 +270,7 @@ pub(super) fn other_program(binary: &Binary, sibling: &Sibling) -> Result<()> {
             binary.path.display(),
             binary.version
         ))),
-        Ok(known) if !reads(&binary.version.to_string(), version, known.flavour) => {
+        Ok(known) if !reads(&binary.version.to_string(), version, &known) => {
             Err(Error::refused(format!(
                 "{} is {}, and the sibling is {version}: it may not be able to read the sibling's files",
                 binary.path.display(),
@@ -284,7 +284,7 @@ pub(super) fn other_program(binary: &Binary, sibling: &Sibling) -> Result<()> {
 
 /// Whether a program reads files of a version: one of the same series, and of MySQL 8 and later, which change their
 /// files within a series, none that is older.
-fn reads(program: &str, files: &str, flavour: Flavour) -> bool {
+fn reads(program: &str, files: &str, known: &Abilities) -> bool {
     let patch = |version: &str| -> Option<u32> {
         let mut numbers = version.split(['.', '-']);
         numbers.nth(2)?.parse().ok()
@@ -293,7 +293,8 @@ fn reads(program: &str, files: &str, flavour: Flavour) -> bool {
         .split('.')
         .next()
         .and_then(|text| text.parse::<u32>().ok());
-    let is_strict = flavour == Flavour::MySql && major.is_some_and(|major| major >= 8);
+    let is_mariadb = known.show_all_replicas_status;
+    let is_strict = !is_mariadb && major.is_some_and(|major| major >= 8);
     let numbers = |version: &str| -> Vec<String> {
         version
             .split(['.', '-'])
@@ -317,11 +318,15 @@ mod tests {
 
     #[test]
     fn older_programs_do_not_read_newer_files() {
-        assert!(reads("8.0.36", "8.0.15", Flavour::MySql));
-        assert!(!reads("8.0.15", "8.0.36", Flavour::MySql));
-        assert!(reads("5.7.22", "5.7.44", Flavour::MySql));
-        assert!(reads("10.11.6", "10.11.19-MariaDB", Flavour::MariaDb));
-        assert!(!reads("10.6.22", "10.11.19-MariaDB", Flavour::MariaDb));
+        let reads = |program: &str, files: &str| {
+            let known = Abilities::of_version(files, "").unwrap();
+            reads(program, files, &known)
+        };
+        assert!(reads("8.0.36", "8.0.15"));
+        assert!(!reads("8.0.15", "8.0.36"));
+        assert!(reads("5.7.22", "5.7.44"));
+        assert!(reads("10.11.6", "10.11.19-MariaDB"));
+        assert!(!reads("10.6.22", "10.11.19-MariaDB"));
     }
 
     #[test]
