@@ -6,7 +6,7 @@ use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::launch::Running;
-use evenkeel_server::replication::{Channel, Position, Positioning, Replication, ThreadState};
+use evenkeel_server::replication::{Channel, Position, Replication, ThreadState};
 use std::time::{Duration, Instant};
 
 /// The account that replicas use, and its password.
@@ -116,29 +116,17 @@ pub fn wait_until_it_applies(running: &Running) {
     });
 }
 
-/// Whether a replica's position by file says little: when it connects, MariaDB's source sends it a list of GTIDs that is
-/// in no log, and its length is counted.
-fn goes_by_mariadb_gtid(channel: &Channel, abilities: &Abilities) -> bool {
-    abilities.flavour == Flavour::MariaDb && channel.positioning == Positioning::Gtid
-}
-
-fn applied_gtid(replica: &Running) -> Option<String> {
-    let mut session = replica.session().expect("a session");
-    let applied = session.value("SELECT @@gtid_slave_pos").expect("a GTID");
-    applied.filter(|text| !text.is_empty())
-}
-
 fn is_at(place: Option<&Position>, at: &Coordinates) -> bool {
     place.is_some_and(|place| {
         Some(&place.file) == at.binlog_file.as_ref() && Some(place.position) == at.binlog_position
     })
 }
 
-/// Whether a replica has fetched everything that its source had logged at `at`.
+/// Whether a replica has fetched everything that its source has logged by now.
 #[must_use]
-pub fn has_fetched(channel: &Channel, at: &Coordinates, abilities: &Abilities) -> bool {
-    is_at(channel.received.as_ref(), at)
-        || goes_by_mariadb_gtid(channel, abilities) && channel.received_gtid == at.gtid
+pub fn has_fetched(channel: &Channel, source: &mut Session, abilities: &Abilities) -> bool {
+    let at = Coordinates::read(source, abilities).expect("coordinates");
+    is_at(channel.received.as_ref(), &at)
 }
 
 /// Waits until a replica has applied everything that its source has logged by now. The source must
@@ -147,7 +135,6 @@ pub fn has_fetched(channel: &Channel, at: &Coordinates, abilities: &Abilities) -
 pub fn wait_until_caught_up(source: &Running, replica: &Running) {
     let mut session: Session = source.session().expect("a session");
     let abilities = Abilities::probe(&mut session).expect("abilities");
-    let at = Coordinates::read(&mut session, &abilities).expect("coordinates");
     let end = Instant::now() + Duration::from_secs(120);
     loop {
         let status = status(replica);
@@ -159,8 +146,9 @@ pub fn wait_until_caught_up(source: &Running, replica: &Running) {
             channel.receiver_error.is_none() || channel.receiver != ThreadState::Stopped,
             "{channel:?}"
         );
-        let is_there = is_at(channel.executed.as_ref(), &at)
-            || goes_by_mariadb_gtid(channel, &abilities) && applied_gtid(replica) == at.gtid;
+        // Again and again: MariaDB notes a while after a new file begins that the one before is not needed any more.
+        let at = Coordinates::read(&mut session, &abilities).expect("coordinates");
+        let is_there = is_at(channel.executed.as_ref(), &at);
         if is_there {
             return;
         }

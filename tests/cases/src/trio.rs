@@ -212,10 +212,9 @@ impl Trio {
     pub fn until_fetched(&self, at: usize) {
         let mut session = self.session(0);
         let abilities = Abilities::probe(&mut session).unwrap();
-        let end =
-            evenkeel_server::coordinates::Coordinates::read(&mut session, &abilities).unwrap();
+        let source = std::cell::RefCell::new(session);
         self.until(at, "all is fetched", |channel| {
-            has_fetched(channel, &end, &abilities)
+            has_fetched(channel, &mut source.borrow_mut(), &abilities)
         });
     }
 
