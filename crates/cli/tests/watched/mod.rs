@@ -1,10 +1,10 @@
 //! A view of running servers in the background, read line by line.
 
-use evenkeel_testkit::until;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[path = "../probed/mod.rs"]
 mod probed;
@@ -46,14 +46,17 @@ impl View {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// Reads on until an interval is as it is wanted, and returns that.
+    /// Reads on until an interval is as it is wanted, and returns that. A server that has refused a login while it
+    /// started is left alone for half a minute.
     pub(crate) fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut found = Value::Null;
-        until("an interval is as wanted", || {
-            found = self.next();
-            wanted(&found)
-        });
-        found
+        let end = Instant::now() + Duration::from_secs(120);
+        loop {
+            let found = self.next();
+            if wanted(&found) {
+                return found;
+            }
+            assert!(Instant::now() < end, "not as wanted: {found}");
+        }
     }
 
     /// Asks it to end, and returns its exit code and what it said.

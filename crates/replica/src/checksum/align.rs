@@ -295,15 +295,17 @@ fn own_place(view: &mut View) -> Result<Position> {
     }
 }
 
-/// Returns whether only what is no transaction lies between a place and the one behind it.
+/// Returns whether only what is no transaction lies between two places: a source may log such events at any time, after
+/// it was asked for its place, too.
 pub(crate) fn is_as_good(source: &mut Session, at: &Position, place: &Position) -> Result<bool> {
     if at == place {
         return Ok(true);
     }
-    let is_near = at.file == place.file
-        && at.position < place.position
-        && place.position - at.position < FEW_BYTES;
-    if !is_near {
+    let (at, place) = match at.position < place.position {
+        true => (at, place),
+        false => (place, at),
+    };
+    if at.file != place.file || place.position - at.position >= FEW_BYTES {
         return Ok(false);
     }
     let sql = format!(

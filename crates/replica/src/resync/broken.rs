@@ -45,6 +45,9 @@ pub(super) struct Broken {
     pub(super) source: String,
     pub(super) source_server_id: Option<u64>,
     pub(super) source_server_uuid: Option<String>,
+    /// Whether its IO thread ran, and its SQL thread.
+    pub(super) receives: bool,
+    pub(super) applies: bool,
     /// Replicas that it has.
     pub(super) replicas: u64,
 }
@@ -70,6 +73,12 @@ impl Broken {
                 stop: stop.clone(),
                 start: start.clone(),
             }),
+            (None, Some(_)) => {
+                return Err(Error::usage(
+                    "the broken server runs, and how it is stopped was not said",
+                )
+                .hint("give --stop-with COMMAND, too, or leave --start-with out"));
+            }
             _ => None,
         };
         let service = Service::of(pid, &beside.datadir, commands)?;
@@ -119,6 +128,8 @@ impl Broken {
             }),
             source_server_id: known.and_then(|one| one.source_id),
             source_server_uuid: known.and_then(|one| one.source_uuid.clone()),
+            receives: first.is_some_and(|one| one.receiver != ThreadState::Stopped),
+            applies: first.is_some_and(|one| one.applier != ThreadState::Stopped),
             replicas: replicas.and_then(|count| count.parse().ok()).unwrap_or(0),
         })
     }
@@ -139,6 +150,7 @@ impl Broken {
             .socket
             .clone()
             .ok_or_else(|| lacks("--broken-socket FILE", "where it will answer is not known"))?;
+        refuse::answering(&at(&request.options, &socket), &socket)?;
         let found = files::discover_stopped(&beside.datadir, &request.settings)?;
         refuse::outside(&found)?;
         let data = beside.data()?;
@@ -161,6 +173,8 @@ impl Broken {
             source: source.unwrap_or_default(),
             source_server_id: None,
             source_server_uuid: None,
+            receives: false,
+            applies: false,
             replicas: 0,
         })
     }

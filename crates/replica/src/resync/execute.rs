@@ -2,7 +2,7 @@
 
 use super::beside::Beside;
 use super::broken::Broken;
-use super::follow::{Followed, follow};
+use super::follow::{Identity, follow, replicate_again, who};
 use super::journal::{Journal, Record, Step};
 use super::plan::{ResyncPlan, planned, subject};
 use super::prepare::{place_of, prepare};
@@ -256,6 +256,7 @@ impl Way<'_> {
                 broken
                     .service
                     .start(&options, self.request.start_deadline, &Cancel::new())?;
+                replicate_again(&options, broken.receives, broken.applies)?;
             }
             Ok(())
         };
@@ -298,25 +299,21 @@ impl Way<'_> {
             return Err(Error::failed("the journal does not say what was cloned"));
         };
         let options = self.record.broken.options(self.request);
-        let followed = follow(
-            self.request,
-            &self.beside.datadir,
-            &options,
-            &image,
-            self.run,
-        )?;
-        self.refuse_other_identity(&followed)?;
+        // Before it replicates: two of one number throw each other out.
+        let identity = who(&options, &self.beside.datadir)?;
+        self.refuse_other_identity(&identity)?;
+        let followed = follow(self.request, &options, &image, self.run).map_err(continued)?;
         let old_kept_at = self.settle_old()?;
         fail::fail_point!("resync::removed");
         let socket = self.record.broken.socket.display().to_string();
         self.journal.end(&self.beside)?;
         plan.executed = true;
         plan.runs = true;
-        plan.server_id = followed.server_id;
+        plan.server_id = identity.server_id;
         plan.source = followed.source;
         Ok(ResyncReport {
             plan,
-            server_uuid: followed.server_uuid,
+            server_uuid: identity.server_uuid,
             bytes_sent: image.bytes_sent,
             blocks_reused: image.blocks_reused,
             applier_ms: image.applier_ms,
@@ -353,21 +350,21 @@ impl Way<'_> {
     }
 
     /// Two servers of one number or name would throw each other out at their source.
-    fn refuse_other_identity(&self, followed: &Followed) -> Result<()> {
+    fn refuse_other_identity(&self, found: &Identity) -> Result<()> {
         let broken: &Broken = &self.record.broken;
         let sibling = &self.record.sibling;
-        let is_theirs = followed.server_id.is_some() && followed.server_id == sibling.server_id
-            || followed.server_uuid.is_some() && followed.server_uuid == sibling.server_uuid;
-        let is_another = broken.server_id.is_some() && followed.server_id != broken.server_id
-            || broken.server_uuid.is_some() && followed.server_uuid != broken.server_uuid;
-        if !is_theirs && !is_another {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Failed,
-            "the new server has another server_id or UUID than the broken one had",
-        )
-        .hint("see its option files, and auto.cnf in its data directory"))
+        let is_theirs = found.server_id.is_some() && found.server_id == sibling.server_id
+            || found.server_uuid.is_some() && found.server_uuid == sibling.server_uuid;
+        let is_another = broken.server_id.is_some() && found.server_id != broken.server_id
+            || broken.server_uuid.is_some() && found.server_uuid != broken.server_uuid;
+        let what = match (is_theirs, is_another) {
+            (false, false) => return Ok(()),
+            (true, _) => "the new server has the sibling's server_id or UUID",
+            (_, true) => "the new server has another server_id or UUID than the broken one had",
+        };
+        Err(Error::new(ErrorKind::Failed, what)
+            .hint("stop it, and see its option files, its start command, and auto.cnf in its data directory")
+            .hint("the same command again does the rest"))
     }
 
     fn settle_old(&self) -> Result<Option<PathBuf>> {
@@ -381,5 +378,15 @@ impl Way<'_> {
         self.beside.remove_other(old)?;
         self.run.progress.end();
         Ok(None)
+    }
+}
+
+/// After the exchange, whoever stops it should know that it is not done.
+fn continued(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Interrupted | ErrorKind::Terminated => error
+            .hint("the new files are in place, and the old ones beside them")
+            .hint("the same command again does the rest"),
+        _ => error,
     }
 }

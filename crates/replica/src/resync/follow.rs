@@ -20,11 +20,55 @@ const IDLE: u32 = 3;
 /// Errors of a server that cannot find its relay logs, which are called otherwise than on the private server.
 const NO_RELAY_LOGS: [&str; 4] = ["1872", "1871", "1201", "1200"];
 
-/// What the new server is.
+/// By what the new server is known.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct Identity {
     pub(super) server_id: Option<u64>,
     pub(super) server_uuid: Option<String>,
+}
+
+/// Asks the server on a data directory who it is. Errors: `Failed` where another one answers.
+pub(super) fn who(options: &ConnectOptions, datadir: &Path) -> Result<Identity> {
+    let mut session = Session::open(options).map_err(|error| {
+        error.hint("its accounts are the sibling's now: the same command again continues")
+    })?;
+    let abilities = Abilities::probe(&mut session)?;
+    refuse_another(&mut session, &abilities, datadir)?;
+    let id = session.value("SELECT @@GLOBAL.server_id")?;
+    Ok(Identity {
+        server_id: id.and_then(|id| id.parse().ok()),
+        server_uuid: session.variable("server_uuid")?,
+    })
+}
+
+/// Lets a server's threads run again that ran before it was stopped, if its options keep them from that.
+pub(super) fn replicate_again(
+    options: &ConnectOptions,
+    receives: bool,
+    applies: bool,
+) -> Result<()> {
+    if !receives && !applies {
+        return Ok(());
+    }
+    let mut session = Session::open(options)?;
+    let abilities = Abilities::probe(&mut session)?;
+    for channel in Channel::all(&mut session, &abilities)? {
+        for (wanted, thread, what) in [
+            (receives, channel.receiver, "IO_THREAD"),
+            (applies, channel.applier, "SQL_THREAD"),
+        ] {
+            if wanted && thread == ThreadState::Stopped {
+                let name = Some(channel.name.as_str());
+                session.run(&of_channel("START", what, name, &abilities))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How the new server replicates.
+#[derive(Debug)]
+pub(super) struct Followed {
     pub(super) executed: Option<Position>,
     pub(super) source: String,
 }
@@ -32,18 +76,14 @@ pub(super) struct Followed {
 /// Waits until it is as far as its source. Errors: with what it says when it does not get there; nothing is undone.
 pub(super) fn follow(
     request: &ResyncRequest,
-    datadir: &Path,
     options: &ConnectOptions,
     image: &Image,
     run: Run<'_>,
 ) -> Result<Followed> {
     run.progress
         .phase("waiting until it has caught up", None, Unit::Items);
-    let mut session = Session::open(options).map_err(|error| {
-        error.hint("its accounts are the sibling's now: the same command again continues")
-    })?;
+    let mut session = Session::open(options)?;
     let abilities = Abilities::probe(&mut session)?;
-    refuse_another(&mut session, &abilities, datadir)?;
     begin(&mut session, image, &abilities)?;
     let until = Instant::now() + request.catch_up_deadline;
     let mut steady = None;
@@ -64,10 +104,7 @@ pub(super) fn follow(
                 if since.elapsed() >= STEADY && idle >= IDLE && is_there(&channel) =>
             {
                 run.progress.end();
-                let id = session.value("SELECT @@GLOBAL.server_id")?;
                 return Ok(Followed {
-                    server_id: id.and_then(|id| id.parse().ok()),
-                    server_uuid: session.variable("server_uuid")?,
                     executed: channel.executed,
                     source: format!("{}:{}", channel.host, channel.port.unwrap_or(3306)),
                 });

@@ -49,9 +49,13 @@ impl Record {
     /// Says in a sentence where it was interrupted.
     pub(super) fn describe(&self, beside: &Beside) -> Result<String> {
         Ok(match (self.is_exchanged(beside)?, self.step) {
-            (true, _) => "a resync was interrupted after the exchange: the rest is done",
-            (false, Step::Begun) => "a resync was interrupted: what was cloned is used",
-            (false, _) => "a resync was interrupted before the exchange: its clone is used",
+            (true, _) => "a resync was interrupted after the exchange: --execute does the rest",
+            (false, Step::Begun) => {
+                "a resync was interrupted: --execute continues with what was cloned"
+            }
+            (false, _) => {
+                "a resync was interrupted before the exchange: --execute continues with its clone"
+            }
         }
         .to_owned())
     }

@@ -3,10 +3,12 @@
 use super::beside::Beside;
 use super::broken::Broken;
 use super::{ResyncRequest, Sibling, SiblingChannel};
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::connect::Session;
 use evenkeel_server::files::ServerFiles;
 use evenkeel_server::launch::Binary;
+use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::SourceCoordinates;
 use std::ffi::OsString;
 use std::fs;
@@ -259,6 +261,18 @@ pub(super) fn no_replica(request: &ResyncRequest, broken: &Broken) -> Result<()>
     }
     // Of a stopped one, its source says so.
     Ok(())
+}
+
+/// Refuses the socket of another server: at that of one that does not run, nobody answers.
+pub(super) fn answering(options: &ConnectOptions, socket: &Path) -> Result<()> {
+    match Session::open(options) {
+        Err(error) if error.kind() == ErrorKind::Unreachable => Ok(()),
+        _ => Err(Error::refused(format!(
+            "the broken server does not run, but a server answers at {}: it is another one's socket",
+            socket.display()
+        ))
+        .hint("name the socket at which the broken server will answer: --broken-socket FILE")),
+    }
 }
 
 /// Refuses a program that is not one of the sibling's kind of server.

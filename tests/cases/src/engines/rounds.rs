@@ -7,6 +7,7 @@ use crate::Site;
 use crate::leftovers::{assert_at_most_the_base, is_stopped};
 use crate::rounds::{boot_with, logged};
 use evenkeel_backup::backup::{BackupRequest, SnapshotChoice};
+use evenkeel_op::ErrorKind;
 use evenkeel_server::connect::Session;
 use std::fs;
 use std::path::Path;
@@ -25,6 +26,21 @@ const UNREPAIRED: [&str; 2] = [
     "--loose-aria-recover-options=OFF",
     "--myisam-recover-options=OFF",
 ];
+
+/// Takes an image. On a slow machine, a statement of the clients may run for longer than a lock is waited for.
+fn take(request: &BackupRequest, reported: &str) -> Taken {
+    let mut tries = 3;
+    loop {
+        tries -= 1;
+        match Taken::take(request) {
+            Ok(taken) => return taken,
+            Err(error) if error.kind() == ErrorKind::LockTimeout && tries > 0 => {
+                println!("{reported} once more: {}", error.chain());
+            }
+            Err(error) => panic!("{reported}: {}", error.chain()),
+        }
+    }
+}
 
 /// Puts a site through rounds; `request` says how to freeze, `copy` where there is room for an image that a
 /// server is started on. Panics at the first image in which a table is not sound, or not of one turn. Without
@@ -48,7 +64,7 @@ pub fn go_round(site: &Site, request: &BackupRequest, copy: &Path, rounds: u32, 
         traffic.start().expect("clients");
         traffic.wait_for(1 + i64::from(round) * 3 % 5);
         let before = traffic.acknowledged();
-        let taken = Taken::take(request).unwrap_or_else(|e| panic!("{reported}: {}", e.chain()));
+        let taken = take(request, &reported);
         let after = traffic.started();
         // What reads the live files instead of the frozen ones finds these.
         traffic.wait_for(1);
