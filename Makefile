@@ -16,7 +16,7 @@ DEB_VERSION := 3.8.0
 RPM_VERSION := 0.21.1
 SBOM_VERSION := 0.10.0
 # Tools that are built from source: little is gained by making them fast, and minutes are lost.
-INSTALL := cargo install --locked --config profile.release.opt-level=1
+INSTALL := cargo install --locked --config profile.release.opt-level=0
 # More arguments for the programs run: make demo ARGS=--json, make test ARGS='-p evenkeel-op'.
 ARGS ?=
 
@@ -27,7 +27,7 @@ UPROBES := $(if $(shell command -v $${CLANG:-clang} 2>/dev/null),--features even
 export PREFIX ?= /usr/local
 export DESTDIR ?=
 
-.PHONY: help setup setup-demo setup-bench build install portable queue-plugin packages test-packages release demo test \
+.PHONY: help setup setup-demo setup-bench nextest deny build install portable queue-plugin packages test-packages release demo test \
     test-vm soak lint tidy docs bench
 
 help: ## Show this list.
@@ -41,6 +41,14 @@ setup-demo:
 
 setup-bench:
 	testkit/setup bench
+
+# What runs the tests, without what would bring it up to date; what knows the licenses.
+nextest:
+	@command -v cargo-nextest >/dev/null || \
+	    $(INSTALL) --no-default-features --features default-no-update cargo-nextest@$(NEXTEST_VERSION)
+
+deny:
+	@command -v cargo-deny >/dev/null || $(INSTALL) --no-default-features cargo-deny@$(DENY_VERSION)
 
 build: ## Build the program, and beside it the library that `evenkeel plugin install` puts into servers.
 	cargo build --release --locked --package evenkeel-cli --package evenkeel-plugin-url --package evenkeel-pages $(UPROBES)
@@ -71,22 +79,19 @@ demo: setup-demo ## Back up, kill, restore and check a private server under load
 	cargo build --release --locked --package evenkeel-cli
 	"$$CARGO_TARGET_DIR/release/evenkeel" demo $(ARGS)
 
-test: setup ## Run every test.
-	@command -v cargo-nextest >/dev/null || $(INSTALL) cargo-nextest@$(NEXTEST_VERSION)
-	cargo nextest run --locked --workspace $(ARGS)
+test: setup nextest ## Run every test.
+	testkit/in-memory cargo nextest run --locked --workspace $(ARGS)
 	cargo test --locked --workspace --doc --quiet
 
 test-vm: setup ## Run the tests that need LVM, in a virtual machine with a kernel of its own.
 	cargo xtask machine $(ARGS)
 
-soak: setup ## Run the loops of the tests in full: hours. Goes on where it was interrupted; writes a record.
-	@command -v cargo-nextest >/dev/null || $(INSTALL) cargo-nextest@$(NEXTEST_VERSION)
+soak: setup nextest ## Run the loops of the tests in full: hours. Goes on where it was interrupted; writes a record.
 	cargo xtask soak $(ARGS)
 
-lint: tidy ## Check format, clippy, dependencies and the rules of the house.
+lint: tidy deny ## Check format, clippy, dependencies and the rules of the house.
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	@command -v cargo-deny >/dev/null || $(INSTALL) cargo-deny@$(DENY_VERSION)
 	cargo deny --locked check bans licenses sources
 
 tidy:

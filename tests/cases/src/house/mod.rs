@@ -12,7 +12,7 @@ use evenkeel_testkit::LoopFs;
 use evenkeel_testkit::servers::cache;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -97,6 +97,14 @@ impl House {
     #[must_use]
     pub fn path(&self, inside: &str) -> PathBuf {
         self.fs.join(inside.trim_start_matches('/'))
+    }
+
+    /// Makes its disk one that rotates, whatever it lies on.
+    pub fn make_disk_rotate(&self) {
+        let device = self.fs.path().metadata().expect("a directory").dev();
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let setting = format!("/sys/dev/block/{major}:{minor}/queue/rotational");
+        fs::write(&setting, "1").unwrap_or_else(|e| panic!("{setting}: {e}"));
     }
 
     /// Plans a line of shell as root of that host types it.
