@@ -1,7 +1,8 @@
 //! How much of a long loop a run does: a sample in `make test`, all of it in `make soak`.
 //!
-//! What a sample takes is decided by a seed that all tests of a run share, and that is printed. The tests of
-//! one list of points take turns: whatever the seed, each point is in the sample of one of them.
+//! What a sample takes is decided by a seed that all tests of a run share, and that is printed. The tests that
+//! share a list of points take turns: if their parts are all of the list, each point is in the sample of one of
+//! them, whatever the seed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -4,7 +4,9 @@
 mod made;
 
 use evenkeel_binlog::{End, end_of_file, kind};
+use evenkeel_testkit::effort::{Part, share};
 use made::Made;
+use std::io::Write;
 
 fn end(bytes: &[u8]) -> End {
     let dir = tempfile::tempdir().unwrap();
@@ -36,10 +38,21 @@ fn mariadb(checksums: bool) -> (Made, Vec<(u64, &'static str)>) {
 
 #[test]
 fn every_cut_ends_at_a_boundary() {
-    for checksums in [false, true] {
+    for (nth, checksums) in [false, true].into_iter().enumerate() {
         let (made, ends) = mariadb(checksums);
-        for cut in 4..=made.bytes.len() {
-            let found = end(&made.bytes[..cut]);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("binlog.000001");
+        let mut file = std::fs::File::create(&path).unwrap();
+        let mut written = 0;
+        let is_near = |cut: &usize| ends.iter().any(|(end, _)| end.abs_diff(*cut as u64) < 64);
+        let (near, far): (Vec<usize>, Vec<usize>) = (4..=made.bytes.len()).partition(is_near);
+        let mut cuts = share("cuts far from an end", &far, Part::new(nth, 2));
+        cuts.extend(near);
+        cuts.sort_unstable();
+        for cut in cuts {
+            file.write_all(&made.bytes[written..cut]).unwrap();
+            written = cut;
+            let found = end_of_file(&path).unwrap();
             let until = ends.iter().rev().find(|(end, _)| *end <= cut as u64);
             let (position, gtid) = until.copied().unwrap_or((4, ""));
             assert_eq!(found.position, position, "cut at {cut}");

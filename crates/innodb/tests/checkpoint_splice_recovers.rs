@@ -5,7 +5,7 @@ use evenkeel_innodb::redo::{RedoFormat, RedoHeader, capacity, log_end, wrapped};
 use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, verify};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
-use evenkeel_testkit::effort::rounds;
+use evenkeel_testkit::effort::{draw, is_full, rounds};
 use evenkeel_testkit::servers::{
     SERVER_DEADLINE, give_to_server, mariadb_10_11, mysql_5_7_22, mysql_8_0_15,
 };
@@ -74,44 +74,29 @@ fn mysql(server: TestServer) -> Subject {
     }
 }
 
+fn mysql_8_0() -> Subject {
+    mysql(mysql_8_0_15())
+}
+
+fn mysql_5_7() -> Subject {
+    mysql(mysql_5_7_22())
+}
+
+/// A sample takes one of each vendor.
+const SUBJECTS: [fn() -> Subject; 4] = [mariadb, mysql_8_0, mariadb_encrypted, mysql_5_7];
+
 #[test]
-fn mariadb_recovers_from_a_spliced_clone() {
-    spliced_clones_recover(&mariadb());
+fn recovers_from_spliced_clones() {
+    for subject in draw("servers that are cloned", &SUBJECTS, 2) {
+        spliced_clones_recover(&subject());
+    }
 }
 
 #[test]
-fn mariadb_recovers_from_a_spliced_clone_with_an_encrypted_log() {
-    spliced_clones_recover(&mariadb_encrypted());
-}
-
-#[test]
-fn mysql_8_0_recovers_from_a_spliced_clone() {
-    spliced_clones_recover(&mysql(mysql_8_0_15()));
-}
-
-#[test]
-fn mysql_5_7_recovers_from_a_spliced_clone() {
-    spliced_clones_recover(&mysql(mysql_5_7_22()));
-}
-
-#[test]
-fn mariadb_wrapping_is_noticed() {
-    wrapping_is_noticed(&mariadb());
-}
-
-#[test]
-fn mariadb_wrapping_of_an_encrypted_log_is_noticed() {
-    wrapping_is_noticed(&mariadb_encrypted());
-}
-
-#[test]
-fn mysql_8_0_wrapping_is_noticed() {
-    wrapping_is_noticed(&mysql(mysql_8_0_15()));
-}
-
-#[test]
-fn mysql_5_7_wrapping_is_noticed() {
-    wrapping_is_noticed(&mysql(mysql_5_7_22()));
+fn wrapping_is_noticed() {
+    for subject in draw("servers whose log wraps", &SUBJECTS, 2) {
+        notices_wrapping(&subject());
+    }
 }
 
 fn spliced_clones_recover(subject: &Subject) {
@@ -120,7 +105,7 @@ fn spliced_clones_recover(subject: &Subject) {
     let mut random = Random::new(seed);
     let fs = LoopFs::xfs(2 << 30);
     let live = Live::start(subject, &fs, &[], seed);
-    for round in 0..rounds("spliced clones", 2, 50) {
+    for round in 0..rounds("spliced clones", 1, 50) {
         let image = fs.join(format!("image-{round}"));
         let taken = live.clone_slowly(&image, &mut random);
         let name = format!("{} round {round}, seed {seed}", subject.server.name);
@@ -144,7 +129,7 @@ fn spliced_clones_recover(subject: &Subject) {
     }
 }
 
-fn wrapping_is_noticed(subject: &Subject) {
+fn notices_wrapping(subject: &Subject) {
     let seed = seed();
     println!("{}: seed {seed}", subject.server.name);
     let fs = LoopFs::xfs(1 << 30);
@@ -206,9 +191,12 @@ impl<'a> Live<'a> {
         ] {
             session.run(sql).unwrap();
         }
-        let traffic = bank
-            .rush_seeded(&running.connect_options(), CLIENTS, seed)
-            .unwrap();
+        let options = running.connect_options();
+        let traffic = match is_full() {
+            true => bank.rush_seeded(&options, CLIENTS, seed),
+            false => bank.start(&options, CLIENTS),
+        };
+        let traffic = traffic.unwrap();
         traffic.wait_for(100);
         Self {
             subject,

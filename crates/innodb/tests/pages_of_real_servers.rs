@@ -7,7 +7,7 @@ use evenkeel_innodb::{
     ChecksumKind, PageHeader, Probe, SpaceFormat, Verdict, has_stray_bits, verify,
 };
 use evenkeel_server::connect::Session;
-use evenkeel_testkit::effort::{Part, draw, share};
+use evenkeel_testkit::effort::{Part, draw, rounds, share};
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::traffic::Random;
 use evenkeel_testkit::{Scratch, TestServer};
@@ -20,6 +20,8 @@ use std::process::{Command, Stdio};
 const PAGE_SIZES: [&str; 5] = ["4k", "8k", "16k", "32k", "64k"];
 /// How many bits are flipped in each good page.
 const FLIPS: u32 = 24;
+/// Among how many files a sample divides the bits of their flags.
+const SHARES: usize = 4;
 /// How many damaged files are shown to innochecksum.
 const JUDGED: u32 = 6;
 
@@ -39,6 +41,25 @@ impl Found {
             .iter()
             .filter(|(why, _)| why.starts_with(reason));
         matching.map(|(_, count)| count).sum()
+    }
+}
+
+/// What is damaged of a file.
+struct Damage {
+    /// Bits of its flags.
+    flags: Vec<u32>,
+    /// How many bits of each good page.
+    flips: u32,
+}
+
+impl Damage {
+    /// Of files, in turn.
+    fn turns() -> Vec<Self> {
+        let bits: Vec<u32> = (0..32).collect();
+        let flips = rounds("bits flipped in each page", FLIPS / 4, FLIPS);
+        let flags = |nth| share("bits of flags", &bits, Part::new(nth, SHARES));
+        let turns = (0..SHARES).map(flags);
+        turns.map(|flags| Self { flags, flips }).collect()
     }
 }
 
@@ -64,8 +85,9 @@ fn check(server: &TestServer, args: &[&str], tables: &[TableToFill<'_>]) -> Foun
     let mut files = tablespaces(&datadir);
     files.sort();
     assert!(files.len() >= tables.len(), "{what}: {files:?}");
-    for file in &files {
-        check_file(&what, file, &mut random, &mut found);
+    let turns = Damage::turns();
+    for (file, damage) in files.iter().zip(turns.iter().cycle()) {
+        check_file(&what, file, damage, &mut random, &mut found);
     }
     let unsummed = what.contains("algorithm=none") || what.contains("algorithm=strict_none");
     assert_eq!(found.good > 100, !unsummed, "{what}: {} good", found.good);
@@ -110,7 +132,7 @@ fn fill(session: &mut Session, tables: &[TableToFill<'_>]) {
     }
 }
 
-fn check_file(what: &str, path: &Path, random: &mut Random, found: &mut Found) {
+fn check_file(what: &str, path: &Path, damage: &Damage, random: &mut Random, found: &mut Found) {
     let name = path.display();
     let file = File::open(path).unwrap();
     let format = match SpaceFormat::of_file(&file).unwrap() {
@@ -120,7 +142,7 @@ fn check_file(what: &str, path: &Path, random: &mut Random, found: &mut Found) {
     let mut bytes = fs::read(path).unwrap();
     let size = format.physical_size();
     assert_eq!(bytes.len() % size, 0, "{what}: {name}");
-    guess(&format!("{what}: {name}"), &mut bytes, &format);
+    guess(&format!("{what}: {name}"), &mut bytes, &format, damage);
     for (page, no) in bytes.chunks_exact_mut(size).zip(0..) {
         match verify(page, no, &format) {
             Verdict::Good => {
@@ -129,26 +151,26 @@ fn check_file(what: &str, path: &Path, random: &mut Random, found: &mut Found) {
                     "{what}: {name} page {no}"
                 );
                 found.good += 1;
+                for _ in 0..damage.flips {
+                    flip(&format!("{what}: {name}"), page, no, &format, random);
+                }
             }
             Verdict::Empty => found.empty += 1,
             Verdict::Unchecked(why) => *found.unchecked.entry(why).or_default() += 1,
             bad @ Verdict::Corrupt { .. } => panic!("{what}: {name} page {no}: {bad:?}"),
         }
-        if verify(page, no, &format) == Verdict::Good {
-            flip(&format!("{what}: {name}"), page, no, &format, random);
-        }
     }
 }
 
 /// Whatever bit of its flags is damaged, the format is told from the other pages.
-fn guess(what: &str, bytes: &mut [u8], format: &SpaceFormat) {
+fn guess(what: &str, bytes: &mut [u8], format: &SpaceFormat, damage: &Damage) {
     let start = bytes.len().min(1 << 20);
     if SpaceFormat::guess(&bytes[..start]).is_none() {
         // Too few pages in use.
         return;
     }
-    for bit in 0..32 {
-        let at = 38 + 16 + 3 - bit / 8;
+    for &bit in &damage.flags {
+        let at = 38 + 16 + 3 - bit as usize / 8;
         bytes[at] ^= 1 << (bit % 8);
         let guessed = SpaceFormat::guess(&bytes[..start]);
         bytes[at] ^= 1 << (bit % 8);
@@ -167,19 +189,17 @@ fn guess(what: &str, bytes: &mut [u8], format: &SpaceFormat) {
     }
 }
 
-/// Flips some protected bits of a good page, one at a time.
+/// Flips a protected bit of a good page, for a look.
 fn flip(what: &str, page: &mut [u8], no: u32, format: &SpaceFormat, random: &mut Random) {
-    for _ in 0..FLIPS {
-        let (at, bit) = protected_bit(page, format, random);
-        page[at] ^= bit;
-        let verdict = verify(page, no, format);
-        page[at] ^= bit;
-        // In the doublewrite area anything is legal.
-        assert!(
-            verdict.is_corrupt() || format.doublewrite.is_some_and(|area| area.contains(no)),
-            "{what} page {no}: bit {bit:#x} of byte {at} flipped is {verdict:?}"
-        );
-    }
+    let (at, bit) = protected_bit(page, format, random);
+    page[at] ^= bit;
+    let verdict = verify(page, no, format);
+    page[at] ^= bit;
+    // In the doublewrite area anything is legal.
+    assert!(
+        verdict.is_corrupt() || format.doublewrite.is_some_and(|area| area.contains(no)),
+        "{what} page {no}: bit {bit:#x} of byte {at} flipped is {verdict:?}"
+    );
 }
 
 /// Returns a random bit that the page's format protects.
@@ -412,7 +432,8 @@ fn mariadb_encrypted_pages() {
 
 #[test]
 fn a_stopped_server_has_the_newest_pages_in_its_doublewrite_area_or_in_place() {
-    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+    let servers = [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()];
+    for server in draw("servers that stopped", &servers, 1) {
         let scratch = Scratch::new();
         let datadir = scratch.join("data");
         let running = server.start(&datadir, &[]);

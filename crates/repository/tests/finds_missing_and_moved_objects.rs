@@ -3,6 +3,7 @@
 mod support;
 
 use evenkeel_repository::RunKind;
+use evenkeel_testkit::effort::{Part, share};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::memory::{MemoryStore, Objects};
@@ -72,14 +73,19 @@ fn truncations_and_extensions_of_what_is_encrypted() {
     every_truncation_and_extension_of(Way::Sealed);
 }
 
+/// Among how many objects a sample divides lengths.
+const SHARES: usize = 3;
+
 fn every_truncation_and_extension_of(way: Way) {
     let sample = sample(way);
-    for (name, bytes) in &sample.objects {
+    for (at, (name, bytes)) in sample.objects.iter().enumerate() {
         // Opening keys takes its time: of what is encrypted, the ends and every eleventh.
         let near_an_end = |length: &usize| *length < 70 || bytes.len() - length < 70;
         let wanted =
             |length: &usize| way == Way::Plain || near_an_end(length) || length.is_multiple_of(11);
-        for length in (0..bytes.len()).filter(wanted) {
+        let lengths: Vec<usize> = (0..bytes.len()).filter(wanted).collect();
+        let part = Part::new(at % SHARES, SHARES);
+        for length in share(&format!("lengths of {name}"), &lengths, part) {
             let mut all = sample.objects.clone();
             all.insert(name.clone(), Arc::new(bytes[..length].to_vec()));
             let what = format!("{name} cut to {length}");

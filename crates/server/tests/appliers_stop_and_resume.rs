@@ -6,6 +6,7 @@ use evenkeel_op::{Cancel, ErrorKind, Event, Progress, Silent};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::{StopLimits, Stopped, ThreadState};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::replicas::{status, wait_until_it_applies};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{By, TestServer, until, wait_until_caught_up};
@@ -81,23 +82,17 @@ fn under_load(server: TestServer) {
 }
 
 #[test]
-fn under_load_mariadb() {
-    under_load(mariadb_10_11());
-}
-
-#[test]
-fn under_load_mysql8() {
-    under_load(mysql_8_0_15());
-}
-
-#[test]
-fn under_load_mysql57() {
-    under_load(mysql_5_7_22());
+fn under_load_it_stands_where_it_says() {
+    let servers = [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()];
+    for server in draw("servers under load", &servers, 1) {
+        under_load(server);
+    }
 }
 
 #[test]
 fn one_that_stood_before_is_left_alone() {
-    for server in [mariadb_10_11(), mysql_8_0_15()] {
+    let servers = [mariadb_10_11(), mysql_8_0_15()];
+    for server in draw("servers whose applier stands", &servers, 1) {
         let pair = Pair::start(&server, By::Gtid, &[], &[]);
         let mut session = pair.replica.session().unwrap();
         session.run("STOP SLAVE SQL_THREAD").unwrap();
@@ -118,7 +113,8 @@ fn one_that_stood_before_is_left_alone() {
 
 #[test]
 fn it_continues_without_connections_and_without_watchdog() {
-    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+    let servers = [mysql_8_0_15(), mariadb_10_11(), mysql_5_7_22()];
+    for server in draw("servers without connections", &servers, 1) {
         let pair = Pair::start(&server, By::Position, &[], &[]);
         let mut session = pair.replica.session().unwrap();
 
@@ -181,7 +177,8 @@ impl Progress for Noted {
 
 #[test]
 fn temporary_tables_are_waited_for_and_given_up_on() {
-    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+    let servers = [mysql_5_7_22(), mariadb_10_11(), mysql_8_0_15()];
+    for server in draw("servers with temporary tables", &servers, 1) {
         let statement = ["--binlog-format=STATEMENT"];
         let pair = Pair::start(&server, By::Position, &statement, &[]);
         let mut source = pair.source.session().unwrap();
@@ -227,7 +224,8 @@ fn temporary_tables_are_waited_for_and_given_up_on() {
 /// The stop comes about only after it was given up on; the watchdog waits for that.
 #[test]
 fn a_stop_that_comes_late_is_undone() {
-    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+    let servers = [mariadb_10_11(), mysql_5_7_22(), mysql_8_0_15()];
+    for server in draw("servers that stop late", &servers, 1) {
         let statement = ["--binlog-format=STATEMENT"];
         let pair = Pair::start(&server, By::Position, &statement, &[]);
         let mut source = pair.source.session().unwrap();
@@ -269,7 +267,8 @@ fn a_stop_that_comes_late_is_undone() {
 /// Who may not start it may not stop it, and leaves nothing behind.
 #[test]
 fn without_the_privilege_nothing_is_touched() {
-    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+    let servers = [mysql_5_7_22(), mysql_8_0_15(), mariadb_10_11()];
+    for server in draw("servers without the privilege", &servers, 1) {
         let pair = Pair::start(&server, By::Position, &[], &[]);
         let mut session = pair.replica.session().unwrap();
         session.run("CREATE USER looker@localhost").unwrap();

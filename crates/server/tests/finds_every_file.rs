@@ -5,8 +5,9 @@ use evenkeel_server::abilities::{Abilities, Flavour, RedoLayout};
 use evenkeel_server::connect::Session;
 use evenkeel_server::files::{FileClass, ServerFiles, discover, discover_stopped, relative_path};
 use evenkeel_server::launch::{Launch, Running};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{
-    SERVER_DEADLINE, copy_tree, mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers,
+    SERVER_DEADLINE, copy_tree, mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9,
 };
 use evenkeel_testkit::servers::{account, give_to_server, make_server_dir};
 use evenkeel_testkit::{Bank, Scratch, TestServer, servers};
@@ -58,7 +59,9 @@ fn redo_log(server: &TestServer, running: &Running) -> String {
 
 #[test]
 fn a_plain_data_directory_boots_from_what_was_found() {
-    for server in servers().into_iter().chain(newer_servers()) {
+    let mariadb = draw("servers of MariaDB", &[mariadb_10_11(), mariadb_11_8()], 1);
+    let mysql = [mysql_8_0_15(), mysql_9(), mysql_5_7_22()];
+    for server in [mariadb, draw("servers of MySQL", &mysql, 1)].concat() {
         let scratch = Scratch::new();
         let running = server.start(
             &scratch.join("source"),
@@ -209,7 +212,10 @@ fn lost<'f>(first: &'f ServerFiles, again: &ServerFiles) -> Vec<&'f str> {
 
 #[test]
 fn files_everywhere_are_found_and_boot() {
-    for server in servers().into_iter().chain(newer_servers()) {
+    let linked = [mysql_5_7_22(), mariadb_11_8(), mariadb_10_11()];
+    let linked = draw("servers with links", &linked, 1);
+    let others = draw("servers without", &[mysql_9(), mysql_8_0_15()], 1);
+    for server in [linked, others].concat() {
         let spread = Spread::new(server);
         let name = spread.server.name;
         let running = spread.server.run(&spread.launch);
@@ -257,7 +263,7 @@ fn files_everywhere_are_found_and_boot() {
 
 #[test]
 fn a_session_that_holds_tables_is_not_waited_for() {
-    for server in servers() {
+    for server in draw("servers with tables held", &servers(), 1) {
         let scratch = Scratch::new();
         let tables = scratch.join("tables");
         make_server_dir(&tables);
@@ -324,7 +330,7 @@ fn put_back(files: &ServerFiles, from: &Path) {
 
 #[test]
 fn tables_without_transactions_are_told_apart() {
-    for server in servers() {
+    for server in draw("servers with MyISAM", &servers(), 1) {
         let scratch = Scratch::new();
         let running = server.start(&scratch.join("source"), &[]);
         let mut session = running.session().unwrap();
@@ -434,7 +440,7 @@ fn a_myisam_file_behind_a_link_keeps_its_name() {
 
 #[test]
 fn a_server_whose_data_directory_is_another_here_is_refused() {
-    for server in servers() {
+    for server in draw("servers elsewhere", &servers(), 1) {
         let scratch = Scratch::new();
         let data = scratch.join("source");
         let running = server.start(&data, &[]);

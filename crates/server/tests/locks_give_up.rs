@@ -5,11 +5,15 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_server::lock::{Limits, LockChoice, Locker, LongQueries, QueryKind};
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::{Scratch, servers, until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// Far shorter than a lock is waited for, and than the pause between two tries.
+const REST: Duration = Duration::from_millis(1);
 
 /// A client of the application: writes, one row after the other, and counts.
 struct Application {
@@ -28,6 +32,7 @@ impl Application {
             while !end.load(Ordering::SeqCst) {
                 session.run("INSERT INTO shop.t VALUES (NULL)").unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
+                std::thread::sleep(REST);
             }
         });
         Self {
@@ -88,10 +93,24 @@ fn limits(deadline: Duration, long_queries: LongQueries) -> Limits {
     }
 }
 
+/// Looks, until the end, that nobody waits for a lock.
+fn watcher(mut observer: Session, end: Arc<AtomicBool>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        while !end.load(Ordering::SeqCst) {
+            for row in observer.rows("SHOW FULL PROCESSLIST").unwrap() {
+                let state = row.get("State").unwrap_or_default();
+                let blocked = state.contains("read lock") || state.contains("backup lock");
+                assert!(!blocked && !state.contains("table flush"), "{row:?}");
+            }
+            std::thread::sleep(REST);
+        }
+    })
+}
+
 /// Long queries are seen and waited for; the lock itself is not even asked for.
 #[test]
 fn a_long_query_is_waited_for_without_blocking_anybody() {
-    for server in servers() {
+    for server in draw("servers with a long query", &servers(), 1) {
         let scratch = Scratch::new();
         let running = server.start(&scratch.join("data"), &[]);
         let mut session = shop(&running);
@@ -104,17 +123,7 @@ fn a_long_query_is_waited_for_without_blocking_anybody() {
 
         // Nobody ever waits for a lock while we do.
         let done = Arc::new(AtomicBool::new(false));
-        let end = Arc::clone(&done);
-        let mut observer = running.session().unwrap();
-        let watcher = std::thread::spawn(move || {
-            while !end.load(Ordering::SeqCst) {
-                for row in observer.rows("SHOW FULL PROCESSLIST").unwrap() {
-                    let state = row.get("State").unwrap_or_default();
-                    let blocked = state.contains("read lock") || state.contains("backup lock");
-                    assert!(!blocked && !state.contains("table flush"), "{row:?}");
-                }
-            }
-        });
+        let watcher = watcher(running.session().unwrap(), Arc::clone(&done));
         let long = LongQueries {
             threshold: Duration::from_secs(1),
             wait: Duration::from_secs(600),
@@ -163,7 +172,7 @@ fn a_long_query_is_waited_for_without_blocking_anybody() {
 /// What the process list does not show is found out in short tries, between which all goes on.
 #[test]
 fn a_held_table_lock_makes_it_give_up_and_the_application_continues() {
-    for server in servers() {
+    for server in draw("servers with a table held", &servers(), 1) {
         let scratch = Scratch::new();
         let fast = ["--innodb-flush-log-at-trx-commit=0"];
         let running = server.start(&scratch.join("data"), &fast);
@@ -205,10 +214,9 @@ fn a_held_table_lock_makes_it_give_up_and_the_application_continues() {
 /// DDL that is under way is waited for, for as long as was said.
 #[test]
 fn running_ddl_makes_the_ddl_block_give_up() {
-    for server in servers()
-        .into_iter()
-        .filter(|server| server.id != "mysql-5.7.22")
-    {
+    let mut servers = servers();
+    servers.retain(|server| server.id != "mysql-5.7.22");
+    for server in draw("servers with running DDL", &servers, 1) {
         let scratch = Scratch::new();
         let running = server.start(&scratch.join("data"), &[]);
         let mut session = shop(&running);

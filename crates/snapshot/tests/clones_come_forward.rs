@@ -7,6 +7,7 @@ mod ground;
 use edits::{FILES, Random, compare, edit};
 use evenkeel_snapshot::{Changed, Layout, Method, Sealed, SourceFile, open};
 use evenkeel_testkit::LoopFs;
+use evenkeel_testkit::effort::{Part, rounds, share};
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -112,13 +113,17 @@ fn every_edit(fs: &LoopFs, seed: u64) {
 #[test]
 fn after_any_edit_on_xfs() {
     let fs = ground::xfs();
-    (1..=6).for_each(|seed| every_edit(&fs, seed));
+    let seeds = [1, 2, 3, 4, 5, 6];
+    let seeds = share("seeds of edits on XFS", &seeds, Part::new(0, 3));
+    seeds.into_iter().for_each(|seed| every_edit(&fs, seed));
 }
 
 #[test]
 fn after_any_edit_on_btrfs() {
     let fs = ground::btrfs();
-    (101..=106).for_each(|seed| every_edit(&fs, seed));
+    let seeds = [101, 102, 103, 104, 105, 106];
+    let seeds = share("seeds of edits on btrfs", &seeds, Part::new(0, 3));
+    seeds.into_iter().for_each(|seed| every_edit(&fs, seed));
 }
 
 const PAGE: usize = 16384;
@@ -181,7 +186,7 @@ fn while_written_to(fs: &LoopFs, direct: bool, seed: u64) {
         // Stops the writer also when an assertion fails.
         let _stopper = Stopper(&stop);
         scope.spawn(|| write_on_and_on(&file.path, direct, seed, &done, &stop));
-        for round in 0..120 {
+        for round in 0..rounds("clones beside a writer", 30, 120) {
             let reported = format!("{reported} round {round}");
             let files = [file.clone()];
             let mut run = open(

@@ -2,7 +2,8 @@
 
 use crate::leftovers::names_in;
 use evenkeel_testkit::{Proxy, Sshd, until};
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +22,24 @@ impl FarHost {
         let sshd = Sshd::start(environment);
         let proxy = Proxy::to(sshd.port());
         Self { sshd, proxy }
+    }
+
+    /// Makes it with `program` kept over there, as an earlier run leaves it. To send it costs more than many a run
+    /// does otherwise, and is the question of few tests.
+    #[must_use]
+    pub fn having(program: &str, environment: &[(&str, &str)]) -> Self {
+        let far = Self::start(environment);
+        let output = Command::new("sha256sum").arg(program).output();
+        let output = output.expect("sha256sum").stdout;
+        let hash = String::from_utf8_lossy(&output[..64]);
+        let kept = far.kept();
+        fs::create_dir_all(&kept).expect("a directory");
+        let path = kept.join(format!("program-{hash}"));
+        fs::copy(program, &path).expect("a copy");
+        for ours in [far.sshd.cache(), kept.as_path(), path.as_path()] {
+            fs::set_permissions(ours, Permissions::from_mode(0o700)).expect("a mode");
+        }
+        far
     }
 
     /// Makes a run work over there. It gives a lost connection `timeout_s` seconds.

@@ -8,7 +8,7 @@ use evenkeel_logical::objects::{self, Closeness, Objects, Selection, differences
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::Running;
-use evenkeel_testkit::effort::draw;
+use evenkeel_testkit::effort::{Part, draw, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::wait::until_within;
 use evenkeel_testkit::{Proxy, Scratch, TestServer};
@@ -71,6 +71,14 @@ fn drop_all(running: &Running) {
             .run(&format!("DROP DATABASE {}", quote_name(&name)))
             .unwrap();
     }
+}
+
+/// Has the reference client run a file's text in one transaction, where one for each row would cost more, and
+/// returns what that makes.
+fn wanted(running: &Running, scratch: &Scratch, text: &str) -> Made {
+    let text = format!("SET autocommit = 0;\n{text}COMMIT;\n");
+    refer(running, &write(scratch, "wanted.sql", &text));
+    made(running)
 }
 
 /// Everything that an import makes.
@@ -175,6 +183,18 @@ fn dump(running: &Running, to: &Path, flags: &[&str]) {
     assert!(output.status.success(), "{said}");
 }
 
+/// Each kind of dump with each way to import it, so that every second has all kinds and both ways.
+const IMPORTS: [(&str, &[&str]); 6] = [
+    ("plain", &PLAINLY),
+    ("plain", &INDEXES_AFTER),
+    ("single-rows", &INDEXES_AFTER),
+    ("single-rows", &PLAINLY),
+    ("other", &PLAINLY),
+    ("other", &INDEXES_AFTER),
+];
+const PLAINLY: [&str; 1] = ["--threads=3"];
+const INDEXES_AFTER: [&str; 2] = ["--threads=2", "--indexes=after"];
+
 /// Dumps of many kinds, each imported by the reference client and by us.
 fn dumps(server: &TestServer) {
     let scratch = Scratch::new();
@@ -186,7 +206,7 @@ fn dumps(server: &TestServer) {
         source.run("DROP TABLE made").unwrap();
     }
     make_special(&mut source, server.binary.flavour);
-    let seed = format!("{PROGRAMS}{}", rows(2000));
+    let seed = format!("SET autocommit = 0;\n{PROGRAMS}{}COMMIT;\n", rows(2000));
     refer(&running, &write(&scratch, "seed.sql", &seed));
     for (name, flags) in [
         ("plain", &[][..]),
@@ -211,12 +231,13 @@ fn dumps(server: &TestServer) {
     ] {
         dump(&running, &scratch.join(format!("{name}.sql")), flags);
     }
+    let imports = share("dumps imported", &IMPORTS, Part::new(0, 2));
     for name in ["plain", "single-rows", "other"] {
         let file = scratch.join(format!("{name}.sql"));
         drop_all(&running);
         refer(&running, &file);
         let wanted = made(&running);
-        for flags in [&["--threads=3"][..], &["--threads=2", "--indexes=after"]] {
+        for (_, flags) in imports.iter().filter(|(of, _)| *of == name) {
             drop_all(&running);
             let ended = done(run(import(&running, &file, flags)));
             assert_same(
@@ -239,14 +260,19 @@ fn dumps(server: &TestServer) {
     }
 }
 
+// One of these three servers in each run.
+
 #[test]
 fn dumps_of_mariadb() {
-    dumps(&mariadb_10_11());
+    for server in share("dumps of MariaDB", &[mariadb_10_11()], Part::new(2, 3)) {
+        dumps(&server);
+    }
 }
 
 #[test]
 fn dumps_of_mysql() {
-    for server in draw("servers of MySQL", &[mysql_8_0_15(), mysql_5_7_22()], 1) {
+    let servers = [mysql_8_0_15(), mysql_5_7_22()];
+    for server in share("dumps of MySQL", &servers, Part::new(1, 3)) {
         dumps(&server);
     }
 }
@@ -293,7 +319,7 @@ COMMIT;
 
 #[test]
 fn files_by_hand_come_out_as_with_the_client() {
-    for server in [mariadb_10_11(), mysql_8_0_15()] {
+    for server in draw("files by hand", &[mariadb_10_11(), mysql_8_0_15()], 1) {
         let scratch = Scratch::new();
         let running = start(&server, &scratch);
         let file = write(&scratch, "h.sql", BY_HAND);
@@ -364,21 +390,27 @@ fn table_file(many: u32) -> String {
     format!("SET foreign_key_checks = 0;\n{head}{}", rows(many))
 }
 
+/// The same without the table that has no key: of others it is known which rows are there.
+fn keyed_file(many: u32) -> String {
+    table_file(many)
+        .split_inclusive(";\n")
+        .filter(|statement| !statement.contains("heap"))
+        .collect()
+}
+
 /// The statement that fails is named, and what was not run is run when the cause is fixed.
 #[test]
 fn a_failing_statement_is_named_and_the_rest_follows() {
-    let server = mariadb_10_11();
     let scratch = Scratch::new();
-    let running = start(&server, &scratch);
-    let good = table_file(3000);
+    let running = start(&mariadb_10_11(), &scratch);
+    let good = table_file(1000);
     let good_file = write(&scratch, "good.sql", &good);
-    refer(&running, &good_file);
-    let wanted = made(&running);
+    let wanted = wanted(&running, &scratch, &good);
     let lines: Vec<&str> = good.lines().collect();
-    let parent = |line: &&str| line.starts_with("INSERT INTO parent VALUES (1500,");
+    let parent = |line: &&str| line.starts_with("INSERT INTO parent VALUES (500,");
     let at = lines.iter().position(parent).unwrap();
     for (instead, said) in [
-        ("INSERT INTO parent VALUES (1500,;", "1064"),
+        ("INSERT INTO parent VALUES (500,;", "1064"),
         ("INSERT INTO parent VALUES (7,77777);", "1062"),
         ("INSERT INTO parentless VALUES (1);", "1146"),
     ] {
@@ -403,9 +435,8 @@ fn a_failing_statement_is_named_and_the_rest_follows() {
 /// One of many rows may be what a single row may not: then each is sent by itself.
 #[test]
 fn rows_are_not_joined_where_that_would_change_them() {
-    let server = mariadb_10_11();
     let scratch = Scratch::new();
-    let running = start(&server, &scratch);
+    let running = start(&mariadb_10_11(), &scratch);
     let text = "SET sql_mode = '';\nCREATE DATABASE d;\nUSE d;\n\
                 CREATE TABLE t (a INT PRIMARY KEY, b INT NOT NULL) ENGINE=InnoDB;\n\
                 INSERT INTO t VALUES (1,1);\nINSERT INTO t VALUES (2,NULL);\nINSERT INTO t VALUES (3,3);\n";
@@ -426,18 +457,12 @@ fn rows_are_not_joined_where_that_would_change_them() {
 /// Killed anywhere, an import goes on from the line that it said last.
 #[test]
 fn a_killed_import_resumes_from_the_line_it_said() {
-    let server = mariadb_10_11();
     let scratch = Scratch::new();
-    let running = start(&server, &scratch);
+    let running = start(&mariadb_10_11(), &scratch);
     // Rows that can be told apart: for others, going on is refused below.
-    let text = table_file(20_000).replace("ENGINE=MyISAM", "ENGINE=InnoDB");
-    let keyed: String = text
-        .split_inclusive(";\n")
-        .filter(|statement| !statement.contains("heap"))
-        .collect();
+    let keyed = keyed_file(20_000);
     let file = write(&scratch, "keyed.sql", &keyed);
-    refer(&running, &file);
-    let wanted = made(&running);
+    let wanted = wanted(&running, &scratch, &keyed);
     for point in [
         "import.before-commit#2",
         "import.committed#1",
@@ -462,6 +487,7 @@ fn a_killed_import_resumes_from_the_line_it_said() {
     }
     // Nobody can tell which rows of a table without a unique key are there.
     drop_all(&running);
+    let text = table_file(2000).replace("ENGINE=MyISAM", "ENGINE=InnoDB");
     let file = write(&scratch, "unkeyed.sql", &text);
     done(run(import(&running, &file, &[])));
     let ended = run(import(&running, &file, &["--from-line=5000"]));
@@ -472,16 +498,11 @@ fn a_killed_import_resumes_from_the_line_it_said() {
 /// A connection that breaks is exit code 13, and the import goes on over a new one.
 #[test]
 fn a_lost_connection_is_reported_and_the_rest_follows() {
-    let server = mysql_8_0_15();
     let scratch = Scratch::new();
-    let running = start(&server, &scratch);
-    let keyed: String = table_file(10_000)
-        .split_inclusive(";\n")
-        .filter(|statement| !statement.contains("heap"))
-        .collect();
+    let running = start(&mysql_8_0_15(), &scratch);
+    let keyed = keyed_file(10_000);
     let file = write(&scratch, "keyed.sql", &keyed);
-    refer(&running, &file);
-    let wanted = made(&running);
+    let wanted = wanted(&running, &scratch, &keyed);
     drop_all(&running);
     let mut session = session(&running);
     session
@@ -510,13 +531,9 @@ fn a_server_that_dies_is_reported_and_the_rest_follows() {
     let scratch = Scratch::new();
     let launch = server.prepare(&scratch.join("data"), &SMALL);
     let running = server.run(&launch);
-    let keyed: String = table_file(30_000)
-        .split_inclusive(";\n")
-        .filter(|statement| !statement.contains("heap"))
-        .collect();
+    let keyed = keyed_file(30_000);
     let file = write(&scratch, "keyed.sql", &keyed);
-    refer(&running, &file);
-    let wanted = made(&running);
+    let wanted = wanted(&running, &scratch, &keyed);
     drop_all(&running);
     let mut command = import(&running, &file, &["--threads=2"]);
     let child = command
@@ -557,13 +574,11 @@ fn packed(program: &str, args: &[&str], text: &[u8]) -> Vec<u8> {
 /// Packed files are unpacked, whatever they are called; those cut off fail, and say so.
 #[test]
 fn compressed_files_are_read_and_cut_ones_named() {
-    let server = mariadb_10_11();
     let scratch = Scratch::new();
-    let running = start(&server, &scratch);
+    let running = start(&mariadb_10_11(), &scratch);
     let text = table_file(2000);
     let plain = write(&scratch, "plain.sql", &text);
-    refer(&running, &plain);
-    let wanted = made(&running);
+    let wanted = wanted(&running, &scratch, &text);
     for (program, args) in [
         ("gzip", &["-c"][..]),
         ("xz", &["-c", "-1"]),
@@ -614,9 +629,8 @@ fn compressed_files_are_read_and_cut_ones_named() {
 /// What the server would not take is named before it is sent, and memory stays what it was.
 #[test]
 fn statements_too_long_for_the_server_are_named() {
-    let server = mariadb_10_11();
     let scratch = Scratch::new();
-    let running = start(&server, &scratch);
+    let running = start(&mariadb_10_11(), &scratch);
     session(&running)
         .run("SET GLOBAL max_allowed_packet = 1048576")
         .unwrap();
@@ -645,9 +659,8 @@ fn statements_too_long_for_the_server_are_named() {
 /// Rows that wait too long for somebody else's lock are tried again.
 #[test]
 fn rows_that_others_lock_are_tried_again() {
-    let server = mariadb_10_11();
     let scratch = Scratch::new();
-    let running = start(&server, &scratch);
+    let running = start(&mariadb_10_11(), &scratch);
     let mut holder = session(&running);
     for sql in [
         "SET GLOBAL innodb_lock_wait_timeout = 1",

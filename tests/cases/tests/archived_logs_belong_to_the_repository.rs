@@ -7,6 +7,7 @@ use evenkeel_cases::points::{
     add, archive, archive_command, make_table, restore_to_command, rows_of,
 };
 use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer};
 use std::fs;
@@ -14,9 +15,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const PATIENCE_S: u32 = 60;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
 fn evenkeel() -> Evenkeel {
-    Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"))
+    Evenkeel::new(PROGRAM)
 }
 
 /// Makes an identity in `name` and returns its file and its recipient.
@@ -114,13 +116,8 @@ fn encrypted_of_mariadb_10_11() {
 }
 
 #[test]
-fn encrypted_of_mysql_8_0_15() {
-    encrypted(mysql_8_0_15(), |command| command);
-}
-
-#[test]
 fn encrypted_of_mariadb_10_11_over_ssh() {
-    let far = FarHost::start(&[]);
+    let far = FarHost::having(PROGRAM, &[]);
     encrypted(mariadb_10_11(), |command| far.over(command, PATIENCE_S));
     far.assert_clean("after all");
 }
@@ -225,7 +222,12 @@ fn retention_of_mariadb_10_11() {
     retention(mariadb_10_11());
 }
 
+/// A sample puts one of the two questions, which MariaDB is asked each time.
 #[test]
-fn retention_of_mysql_8_0_15() {
-    retention(mysql_8_0_15());
+fn of_mysql_8_0_15() {
+    type Case = fn(TestServer);
+    let cases: [Case; 2] = [|server| encrypted(server, |command| command), retention];
+    for case in draw("questions about archives of MySQL", &cases, 1) {
+        case(mysql_8_0_15());
+    }
 }

@@ -7,6 +7,7 @@ use evenkeel_cases::failpoints::ARCHIVE;
 use evenkeel_cases::points::{archive, archive_command};
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
 use evenkeel_repository::Location;
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -85,9 +86,16 @@ fn case(server: TestServer, more: &[&str]) {
     assert_eq!(again.answer["segments"], 0, "{again:?}");
 }
 
+/// One of the three servers in each run.
+fn in_turn(server: TestServer, nth: usize) {
+    for server in share("archived servers", &[server], Part::new(nth, 3)) {
+        case(server, &[]);
+    }
+}
+
 #[test]
 fn of_mariadb_10_11() {
-    case(mariadb_10_11(), &[]);
+    in_turn(mariadb_10_11(), 0);
 }
 
 #[test]
@@ -100,12 +108,12 @@ fn of_mariadb_10_11_compressed() {
 
 #[test]
 fn of_mysql_8_0_15() {
-    case(mysql_8_0_15(), &[]);
+    in_turn(mysql_8_0_15(), 1);
 }
 
 #[test]
 fn of_mysql_5_7_22() {
-    case(mysql_5_7_22(), &[]);
+    in_turn(mysql_5_7_22(), 2);
 }
 
 /// A server that is killed and comes back is found again, by the run that was following it.

@@ -5,22 +5,23 @@ use evenkeel_cases::Site;
 use evenkeel_cases::far::FarHost;
 use evenkeel_cases::leftovers::assert_only_the_base;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
-use evenkeel_testkit::effort::draw;
+use evenkeel_testkit::effort::{draw, rounds};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Scratch, TestServer};
 use std::process::Command;
 
 const GIB: u64 = 1 << 30;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 const PATIENCE_S: u32 = 60;
 
 fn case(server: TestServer, fs: LoopFs) {
     let mut site = Site::start(server, fs, 2_000, &[]);
     let far = FarHost::start(&[]);
-    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let evenkeel = Evenkeel::new(PROGRAM);
     let over = |command| -> Ended { run(far.over(command, PATIENCE_S)) };
     let traffic = site.traffic(4);
     let mut taken = Vec::new();
-    for number in 1..=3 {
+    for number in 1..=rounds("generations over ssh", 2, 3) {
         traffic.wait_for(50);
         let before = traffic.marks();
         let ended = over(evenkeel.backup(&site, &["--audit"]));
@@ -53,35 +54,27 @@ fn case(server: TestServer, fs: LoopFs) {
 }
 
 #[test]
-fn mariadb_xfs() {
-    case(mariadb_10_11(), LoopFs::xfs(2 * GIB));
-}
-
-#[test]
-fn mysql() {
-    type MakeFs = fn(u64) -> LoopFs;
-    let btrfs: MakeFs = LoopFs::btrfs;
-    for (server, fs) in draw(
-        "servers of MySQL",
-        &[(mysql_8_0_15(), btrfs), (mysql_5_7_22(), LoopFs::xfs)],
-        1,
-    ) {
-        case(server, fs(2 * GIB));
+fn generations_come_over_and_go_back() {
+    type Case = (fn() -> TestServer, fn(u64) -> LoopFs);
+    let cases: [Case; 3] = [
+        (mariadb_10_11, LoopFs::xfs),
+        (mysql_8_0_15, LoopFs::btrfs),
+        (mysql_5_7_22, LoopFs::xfs),
+    ];
+    for (server, fs) in draw("servers over ssh", &cases, 1) {
+        case(server(), fs(2 * GIB));
     }
 }
 
 #[test]
 fn blocks_may_be_compressed_where_they_are_kept() {
     let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 20_000, &[]);
-    let far = FarHost::start(&[]);
-    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let far = FarHost::having(PROGRAM, &[]);
+    let evenkeel = Evenkeel::new(PROGRAM);
     let over = |command| -> Ended { run(far.over(command, PATIENCE_S)) };
     let crossed = |flags: &[&str]| {
         let before = far.proxy.bytes();
-        let mut backup = evenkeel.backup(&site, flags);
-        // Each takes the program along.
-        backup.arg("--no-ssh-keep-program");
-        let ended = over(backup);
+        let ended = over(evenkeel.backup(&site, flags));
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let stored = ended.answer["bytes_stored"].as_u64().unwrap();
         (far.proxy.bytes() - before, stored)
@@ -104,8 +97,8 @@ fn blocks_may_be_compressed_where_they_are_kept() {
 #[test]
 fn what_did_not_change_does_not_cross() {
     let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 200_000, &[]);
-    let far = FarHost::start(&[]);
-    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let far = FarHost::having(PROGRAM, &[]);
+    let evenkeel = Evenkeel::new(PROGRAM);
     let over = |command| -> Ended { run(far.over(command, PATIENCE_S)) };
     let whole = over(evenkeel.backup(&site, &[]));
     assert_eq!(whole.generation(), 1);
@@ -129,8 +122,7 @@ fn what_did_not_change_does_not_cross() {
 fn what_is_no_longer_kept_continues_this_side() {
     let scratch = Scratch::new();
     let (disk, metrics) = (scratch.join("disk"), scratch.join("disk.prom"));
-    let far = FarHost::start(&[]);
-    let program = env!("CARGO_BIN_EXE_evenkeel-under-test");
+    let far = FarHost::having(PROGRAM, &[]);
     let backup = |mut command: Command, change: u8| {
         std::fs::write(&disk, vec![change; 1 << 20]).unwrap();
         command.args(["--snapshot=copy", "--keep-last=1", "--prune"]);
@@ -139,7 +131,7 @@ fn what_is_no_longer_kept_continues_this_side() {
         command.arg(scratch.join("repository"));
         far.over(command, PATIENCE_S)
     };
-    let evenkeel = Evenkeel::new(program);
+    let evenkeel = Evenkeel::new(PROGRAM);
     for number in 1..=2 {
         let ended = run(backup(evenkeel.command(&["backup"]), number));
         assert_eq!(u32::from(number), ended.generation());
@@ -151,7 +143,7 @@ fn what_is_no_longer_kept_continues_this_side() {
         );
     }
     // For people too.
-    let mut command = Command::new(program);
+    let mut command = Command::new(PROGRAM);
     command.arg("backup");
     let output = backup(command, 3).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -11,6 +11,7 @@ use evenkeel_op::{Cancel, ErrorKind};
 use evenkeel_repository::Repository;
 use evenkeel_server::connect::{Row, Session};
 use evenkeel_server::tables::{Definition, IS_TABLE, TableId, definition};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mariadb_11_8};
 use evenkeel_testkit::servers::{mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer};
@@ -281,21 +282,9 @@ fn on_mariadb_10_11() {
 }
 
 #[test]
-fn on_mariadb_11_8() {
-    case(mariadb_11_8());
-}
-
-#[test]
-fn on_mysql_8_0_15() {
-    case(mysql_8_0_15());
-}
-
-#[test]
-fn on_mysql_5_7_22() {
-    case(mysql_5_7_22());
-}
-
-#[test]
-fn on_mysql_9() {
-    case(mysql_9());
+fn on_others() {
+    let others: [fn() -> TestServer; 4] = [mysql_8_0_15, mariadb_11_8, mysql_9, mysql_5_7_22];
+    for server in draw("servers with every table", &others, 1) {
+        case(server());
+    }
 }

@@ -5,12 +5,13 @@ use evenkeel_cases::Site;
 use evenkeel_cases::bucket::Bucket;
 use evenkeel_cases::far::FarHost;
 use evenkeel_cases::program::{Ended, run};
-use evenkeel_testkit::effort::draw;
+use evenkeel_testkit::effort::{draw, rounds};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Marks, TestServer};
 use std::process::Command;
 
 const GIB: u64 = 1 << 30;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
 fn done(ended: Ended) -> Ended {
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -19,14 +20,15 @@ fn done(ended: Ended) -> Ended {
 
 fn case(server: TestServer, fs: LoopFs) {
     let mut site = Site::start(server, fs, 2_000, &[]);
-    let bucket = Bucket::start(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let bucket = Bucket::start(PROGRAM);
     let url = bucket.repository();
     let traffic = site
         .bank
         .start(&site.running().connect_options(), 4)
         .expect("traffic");
     let mut taken = Vec::new();
-    for number in 1..=3 {
+    let last = rounds("generations in a store", 2, 3);
+    for number in 1..=last {
         traffic.wait_for(50);
         let before = traffic.marks();
         let backup = bucket.backup(&site, &["--audit"]);
@@ -60,25 +62,20 @@ fn case(server: TestServer, fs: LoopFs) {
         .as_array()
         .expect("generations");
     assert_eq!(left.len(), 1, "{listed:?}");
-    assert_eq!(left[0]["generation"], 3, "{listed:?}");
+    assert_eq!(left[0]["generation"], last, "{listed:?}");
     done(run(bucket.command(&["verify", "--all", &url])));
 }
 
 #[test]
-fn mariadb_xfs() {
-    case(mariadb_10_11(), LoopFs::xfs(2 * GIB));
-}
-
-#[test]
-fn mysql() {
-    type MakeFs = fn(u64) -> LoopFs;
-    let btrfs: MakeFs = LoopFs::btrfs;
-    for (server, fs) in draw(
-        "servers of MySQL",
-        &[(mysql_8_0_15(), btrfs), (mysql_5_7_22(), LoopFs::xfs)],
-        1,
-    ) {
-        case(server, fs(2 * GIB));
+fn of_a_server_here() {
+    type Case = (fn() -> TestServer, fn(u64) -> LoopFs);
+    let cases: [Case; 3] = [
+        (mysql_8_0_15, LoopFs::btrfs),
+        (mysql_5_7_22, LoopFs::xfs),
+        (mariadb_10_11, LoopFs::xfs),
+    ];
+    for (server, fs) in draw("servers in a store", &cases, 1) {
+        case(server(), fs(2 * GIB));
     }
 }
 
@@ -86,9 +83,9 @@ fn mysql() {
 #[test]
 fn of_a_server_on_another_host() {
     let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 500, &[]);
-    let bucket = Bucket::start(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let bucket = Bucket::start(PROGRAM);
     let url = bucket.repository();
-    let far = FarHost::start(&[]);
+    let far = FarHost::having(PROGRAM, &[]);
     let over = |command: Command| run(far.over(command, 60));
     let socket = site.running().socket().display().to_string();
     for number in 1..=2 {

@@ -165,13 +165,11 @@ fn in_a_mount_point(server: TestServer) {
 }
 
 #[test]
-fn mariadb_in_a_mount_point() {
-    in_a_mount_point(mariadb_10_11());
-}
-
-#[test]
-fn mysql8_in_a_mount_point() {
-    in_a_mount_point(mysql_8_0_15());
+fn where_it_is_mounted() {
+    let servers: [fn() -> TestServer; 2] = [mysql_8_0_15, mariadb_10_11];
+    for server in draw("servers in a mount point", &servers, 1) {
+        in_a_mount_point(server());
+    }
 }
 
 #[test]

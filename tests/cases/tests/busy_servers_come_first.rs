@@ -2,6 +2,7 @@
 
 use evenkeel_backup::backup::{RunKind, SnapshotChoice};
 use evenkeel_cases::{Site, back_up};
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer};
 
@@ -31,17 +32,24 @@ fn case(server: TestServer) {
     assert_eq!(rested(5, SLOW), 0.0, "the server is idle again");
 }
 
+/// One of the three servers in each run.
+fn in_turn(server: TestServer, nth: usize) {
+    share("busy servers", &[server], Part::new(nth, 3))
+        .into_iter()
+        .for_each(case);
+}
+
 #[test]
 fn mariadb() {
-    case(mariadb_10_11());
+    in_turn(mariadb_10_11(), 0);
 }
 
 #[test]
 fn mysql_8() {
-    case(mysql_8_0_15());
+    in_turn(mysql_8_0_15(), 1);
 }
 
 #[test]
 fn mysql_5_7() {
-    case(mysql_5_7_22());
+    in_turn(mysql_5_7_22(), 2);
 }

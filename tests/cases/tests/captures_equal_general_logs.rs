@@ -5,7 +5,7 @@ use evenkeel_cases::taps::Tap;
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::Scratch;
-use evenkeel_testkit::effort::draw;
+use evenkeel_testkit::effort::{Part, draw, share};
 use evenkeel_testkit::servers::{
     SERVER_DEADLINE, TestServer, cache, mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15,
     mysql_9,
@@ -116,8 +116,24 @@ fn sysbench(door: &Door, mode: &str, verb: &str) {
     run(sysbench.arg(verb), "sysbench");
 }
 
-/// Runs a program with the driver for Go and one with each driver for Java.
-fn programs(port: u16) {
+/// A driver for Java, a database, and how the driver is used.
+type Java = (&'static str, &'static str, &'static str);
+
+const JAVA: [Java; 6] = [
+    (CONNECTOR_J, "java", ""),
+    (CONNECTOR_J, "java", PREPARED),
+    (CONNECTOR_J, "java", IN_BATCHES),
+    (MARIADB_CLIENT, "java_too", ""),
+    (MARIADB_CLIENT, "java_too", PREPARED),
+    (MARIADB_CLIENT, "java_too", IN_BATCHES),
+];
+const CONNECTOR_J: &str = "mysql-connector-j";
+const MARIADB_CLIENT: &str = "mariadb-java-client";
+const PREPARED: &str = "&useServerPrepStmts=true";
+const IN_BATCHES: &str = "&rewriteBatchedStatements=true&allowMultiQueries=true";
+
+/// Runs a program with the driver for Go and one with the drivers for Java.
+fn programs(port: u16, java: &[Java]) {
     let client = cache().join("go-client/client");
     let address = format!("127.0.0.1:{port}");
     run(
@@ -131,26 +147,21 @@ fn programs(port: u16) {
     );
     let mut javac = Command::new("javac");
     run(javac.arg("-d").arg(classes.path()).arg(source), "javac");
-    for (driver, scheme, database) in [
-        ("mysql-connector-j", "mysql", "java"),
-        ("mariadb-java-client", "mariadb", "java_too"),
-    ] {
+    for (driver, database, options) in java {
         let jar = cache().join(format!("java-drivers/{driver}.jar"));
         let login = "user=app&password=secret&sslMode=DISABLED";
-        for options in [
-            "",
-            "&useServerPrepStmts=true",
-            "&rewriteBatchedStatements=true&allowMultiQueries=true",
-        ] {
-            let url = format!("jdbc:{scheme}://{address}/?{login}{options}");
-            let mut java = Command::new("java");
-            // Each runs for a second: what the second compiler would gain, it costs.
-            java.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]);
-            let classes = classes.path().display();
-            java.arg(format!("{}:{classes}", jar.display()));
-            java.args(["Client", &url, database]);
-            run(&mut java, &url);
-        }
+        let scheme = match *driver {
+            CONNECTOR_J => "mysql",
+            _ => "mariadb",
+        };
+        let url = format!("jdbc:{scheme}://{address}/?{login}{options}");
+        let mut java = Command::new("java");
+        // Each runs for a second: what the second compiler would gain, it costs.
+        java.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]);
+        let classes = classes.path().display();
+        java.arg(format!("{}:{classes}", jar.display()));
+        java.args(["Client", &url, database]);
+        run(&mut java, &url);
     }
 }
 
@@ -389,6 +400,19 @@ enum Through {
     Server,
 }
 
+impl Through {
+    /// Which programs in Java are seen, where any are: at the interface half of them, from within the others.
+    fn java(self) -> Option<Vec<Java>> {
+        let mut all = JAVA;
+        match self {
+            Self::Interface => {}
+            Self::Server => all.rotate_left(3),
+            Self::Tap | Self::TapWithTls | Self::TapOfFiles => return None,
+        }
+        Some(draw("programs in Java", &all, 3))
+    }
+}
+
 /// Captures, while clients do their work at a port; returns what the work came to.
 fn capture<T>(
     scratch: &Scratch,
@@ -408,10 +432,10 @@ fn capture<T>(
         let (documents, answer) = capture.end();
         return (documents, answer, result);
     }
-    make_certificate(scratch.path());
     // The TLS of MySQL 8.0.15 is too old for ours.
     let mut more = vec!["--ssl-mode", "DISABLED"];
     if through == Through::TapWithTls {
+        make_certificate(scratch.path());
         more.extend(["--tap-cert", "cert.pem", "--tap-key", "key.pem"]);
     }
     let (listen, to) = match through {
@@ -477,8 +501,8 @@ fn case(server: &TestServer, how: &str, through: Through) {
             let mut small = client(door);
             run(small.args(["--ssl", "--compress", "-e", SMALL]), "mariadb");
         }
-        if let (Door::Port(port), Through::Interface | Through::Server) = (door, through) {
-            programs(*port);
+        if let (Door::Port(port), Some(java)) = (door, through.java()) {
+            programs(*port, &java);
             if knows_newer {
                 newest_client(*port, STATEMENTS);
             }
@@ -532,31 +556,44 @@ fn of((server, how): Of, through: Through) {
     case(&server(), how, through);
 }
 
+/// A server, if it is its turn.
+fn in_turn(server: Of, through: Through, part: Part) {
+    for server in share("captures of clients", &[server], part) {
+        of(server, through);
+    }
+}
+
+// Each second run has MySQL 8 from within, and one of MariaDB at the interface; each other run has others from within,
+// and MySQL 8 at the interface. So all clients are in each run.
+
 #[test]
 fn of_mariadb_10_11() {
-    of(MARIADB_10_11, Through::Interface);
+    in_turn(MARIADB_10_11, Through::Interface, Part::new(0, 4));
 }
 
 #[test]
 fn of_mariadb_11_8() {
-    of(MARIADB_11_8, Through::Interface);
+    in_turn(MARIADB_11_8, Through::Interface, Part::new(2, 4));
 }
 
 #[test]
 fn of_mysql_8_0_15() {
-    of(MYSQL_8_0_15, Through::Interface);
+    in_turn(MYSQL_8_0_15, Through::Interface, Part::new(1, 2));
 }
 
 #[test]
 fn of_mysql_8_0_15_from_within() {
-    of(MYSQL_8_0_15, Through::Server);
+    in_turn(MYSQL_8_0_15, Through::Server, Part::new(0, 2));
 }
 
 #[test]
 fn of_other_servers_from_within() {
-    let servers = [MARIADB_10_11, MYSQL_9, MARIADB_11_8, MYSQL_5_7_22];
-    for server in draw("servers from within", &servers, 2) {
-        of(server, Through::Server);
+    // Two of each flavour: one of each is in a run that has any.
+    let servers = [MARIADB_10_11, MARIADB_11_8, MYSQL_5_7_22, MYSQL_9];
+    for servers in share("captures of clients", &[servers], Part::new(1, 2)) {
+        for server in draw("servers from within", &servers, 2) {
+            of(server, Through::Server);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use evenkeel_cases::dumps::{done, dump, load_into, manifest};
 use evenkeel_cases::program::{Evenkeel, killed_at, run};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::effort::{Part, draw, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_8_0_15};
 use evenkeel_testkit::{Scratch, TestServer};
 use std::fs::File;
@@ -128,6 +129,14 @@ fn start(server: &TestServer, scratch: &Scratch, name: &str) -> Running {
     server.start(&scratch.join(name), &args)
 }
 
+/// Formats, and how they are loaded.
+const WAYS: [(&str, &str); 4] = [
+    ("tab", "load-data"),
+    ("tab", "insert"),
+    ("sql", "insert"),
+    ("csv", "load-data"),
+];
+
 fn comes_back(source: TestServer, target: TestServer) {
     let scratch = Scratch::new();
     let from = start(&source, &scratch, "source");
@@ -142,12 +151,12 @@ fn comes_back(source: TestServer, target: TestServer) {
     );
     let to = start(&target, &scratch, "target");
     let mut session = to.session().unwrap();
-    for (format, method) in [
-        ("tab", "load-data"),
-        ("tab", "insert"),
-        ("sql", "insert"),
-        ("csv", "load-data"),
-    ] {
+    let mut ways = WAYS;
+    if source.id != target.id {
+        // Those that a server does not take from itself.
+        ways.rotate_left(2);
+    }
+    for (format, method) in draw("ways of history", &ways, 2) {
         let name = format!("{} to {}, {format} by {method}", source.name, target.name);
         let dir = scratch.join(format!("{format}-{method}"));
         let flags = ["--history", "--format", format, "--chunk-size=64K"];
@@ -183,24 +192,32 @@ fn comes_back(source: TestServer, target: TestServer) {
     assert!(all_rows(&to) == before, "a script, imported");
 }
 
+/// In each run one from a server to itself, and one to another: by all ways together.
+fn in_turn(source: TestServer, target: TestServer, nth: usize) {
+    let pair = (source, target);
+    for (source, target) in share("history from and to", &[pair], Part::new(nth, 2)) {
+        comes_back(source, target);
+    }
+}
+
 #[test]
 fn on_10_11() {
-    comes_back(mariadb_10_11(), mariadb_10_11());
+    in_turn(mariadb_10_11(), mariadb_10_11(), 0);
 }
 
 #[test]
 fn on_11_8() {
-    comes_back(mariadb_11_8(), mariadb_11_8());
+    in_turn(mariadb_11_8(), mariadb_11_8(), 1);
 }
 
 #[test]
 fn from_10_11_to_11_8() {
-    comes_back(mariadb_10_11(), mariadb_11_8());
+    in_turn(mariadb_10_11(), mariadb_11_8(), 1);
 }
 
 #[test]
 fn from_11_8_to_10_11() {
-    comes_back(mariadb_11_8(), mariadb_10_11());
+    in_turn(mariadb_11_8(), mariadb_10_11(), 0);
 }
 
 /// An upgrade leaves the old end of time in tables that are not rebuilt, and the server sees none of

@@ -4,6 +4,7 @@ use evenkeel_cases::SMALL;
 use evenkeel_cases::dumps::{done, dump, load_into, manifest};
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_11_4, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{Scratch, TestServer};
 use std::collections::BTreeSet;
@@ -135,13 +136,15 @@ fn case(from: &TestServer, (database, made): (&str, &[&str]), targets: &[TestSer
 #[test]
 fn named_ones() {
     let targets = [mysql_8_0_15(), mysql_9(), mariadb_11_8()];
+    let targets = draw("servers of named ones", &targets, 1);
     case(&mariadb_11_4(), ("named", &NAMED), &targets);
 }
 
 /// One that the text leaves out.
 #[test]
 fn those_that_nobody_names() {
-    let targets = [mysql_8_0_15(), mysql_9(), mariadb_11_8()];
+    let targets = [mariadb_11_8(), mysql_8_0_15(), mysql_9()];
+    let targets = draw("servers of those unnamed", &targets, 1);
     case(&mysql_5_7_22(), ("silent", &SILENT), &targets);
 }
 

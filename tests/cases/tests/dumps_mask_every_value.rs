@@ -6,7 +6,7 @@ use evenkeel_cases::masked::{self, CUSTOMERS, MASKS, Originals, PEOPLE, write_ke
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
-use evenkeel_testkit::effort::draw;
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{Scratch, TestServer};
 use std::path::Path;
@@ -181,14 +181,18 @@ fn assert_none_in_script(running: &Running, originals: &Originals, key: &str) {
     assert_eq!(originals.in_bytes(&output.stderr), None);
 }
 
+// One of the three servers in each run.
+
 #[test]
 fn of_mariadb_10_11() {
-    nothing_is_left(&mariadb_10_11());
+    for server in share("masked", &[mariadb_10_11()], Part::new(2, 3)) {
+        nothing_is_left(&server);
+    }
 }
 
 #[test]
 fn of_mysql() {
-    for server in draw("servers of MySQL", &[mysql_8_0_15(), mysql_9()], 1) {
+    for server in share("masked", &[mysql_8_0_15(), mysql_9()], Part::new(1, 3)) {
         nothing_is_left(&server);
     }
 }

@@ -1,10 +1,10 @@
-//! Do a dump, its load and an import need little memory for rows of 64 MiB and sixteen connections?
+//! Do a dump, its load and an import need little memory for huge rows and sixteen connections?
 
 use evenkeel_cases::dumps::{dump, load_into, manifest};
 use evenkeel_cases::program::{Evenkeel, peak};
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::servers::mariadb_10_11;
-use evenkeel_testkit::{Scratch, TestServer};
+use evenkeel_testkit::{Scratch, TestServer, effort};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::process::Command;
@@ -13,7 +13,9 @@ use std::process::Command;
 const CAP: u64 = 200 << 20;
 /// Tables of one row each, and bytes in each row. A table without transactions is loaded by one connection.
 const TABLES: usize = 18;
-const ROW: usize = 64 << 20;
+/// MiB in each of them: sixteen of the smaller are twice what the program may have.
+const SAMPLE_ROW: u32 = 24;
+const ROW: u32 = 64;
 /// How many of the rows are imported as well.
 const IMPORTED: usize = 3;
 
@@ -24,6 +26,10 @@ const ARGS: [&str; 4] = [
     "--performance-schema=OFF",
 ];
 
+fn row() -> usize {
+    (effort::rounds("MiB in a row", SAMPLE_ROW, ROW) as usize) << 20
+}
+
 fn running(server: &TestServer, scratch: &Scratch, name: &str) -> Running {
     server.start(&scratch.join(name), &ARGS)
 }
@@ -32,6 +38,7 @@ fn running(server: &TestServer, scratch: &Scratch, name: &str) -> Running {
 fn of_sixteen_connections() {
     let (server, scratch) = (mariadb_10_11(), Scratch::new());
     let source = running(&server, &scratch, "source");
+    let row_size = row();
     let mut session = source.session().unwrap();
     // MyISAM: a gigabyte is written once.
     session.run("CREATE DATABASE d").unwrap();
@@ -41,7 +48,7 @@ fn of_sixteen_connections() {
         );
         let row = format!(
             "INSERT INTO d.huge{id} VALUES ({id}, 'a\\tb', REPEAT(X'00FF0A5C09{id:02X}4142', {}), {id})",
-            ROW / 8
+            row_size / 8
         );
         session.run(&table).unwrap();
         session.run(&row).unwrap();
@@ -67,7 +74,7 @@ fn of_sixteen_connections() {
     println!("script: peak {} MiB", most >> 20);
     assert!(most > 0 && most < CAP, "script: {most} bytes");
 
-    imports_are_bounded(&program, &server, &scratch, &source);
+    imports_are_bounded(&program, &server, &scratch, &source, row_size);
 
     let target = running(&server, &scratch, "target");
     let (ended, most) = peak(load_into(&program, &target, &output, &["--threads=16"]));
@@ -83,6 +90,7 @@ fn imports_are_bounded(
     server: &TestServer,
     scratch: &Scratch,
     source: &Running,
+    row_size: usize,
 ) {
     let script = scratch.join("rows.sql");
     let head = b"CREATE DATABASE d; USE d;\nCREATE TABLE huge (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB;\n";
@@ -91,7 +99,7 @@ fn imports_are_bounded(
     for id in 0..IMPORTED {
         write!(file, "INSERT INTO huge VALUES ({id},0x").unwrap();
         let digits = format!("00FF0A5C09{id:02X}4142").repeat(4096);
-        for _ in 0..ROW / 8 / 4096 {
+        for _ in 0..row_size / 8 / 4096 {
             file.write_all(digits.as_bytes()).unwrap();
         }
         file.write_all(b");\n").unwrap();

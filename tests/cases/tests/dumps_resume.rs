@@ -12,6 +12,7 @@ use evenkeel_op::{Cancel, Silent};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_server::lock::{Limits, LockChoice};
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Proxy, Scratch, TestServer, until};
 use std::fs;
@@ -282,19 +283,26 @@ fn keys_follow_what_becomes_history() {
     assert!(why.contains("a foreign key refers"), "{why}");
 }
 
+/// One of the three servers in each run.
+fn in_turn(server: TestServer, nth: usize) {
+    share("servers of dumps that go on", &[server], Part::new(nth, 3))
+        .into_iter()
+        .for_each(case);
+}
+
 #[test]
 fn mariadb() {
-    case(mariadb_10_11());
+    in_turn(mariadb_10_11(), 0);
 }
 
 #[test]
 fn mysql_8() {
-    case(mysql_8_0_15());
+    in_turn(mysql_8_0_15(), 1);
 }
 
 #[test]
 fn mysql_5_7() {
-    case(mysql_5_7_22());
+    in_turn(mysql_5_7_22(), 2);
 }
 
 /// What the log says as statements, does not say, or says no more.

@@ -4,11 +4,13 @@
 use evenkeel_cases::Site;
 use evenkeel_cases::far::FarHost;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer};
 use std::process::Command;
 
 const GIB: u64 = 1 << 30;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 const PATIENCE_S: u32 = 60;
 
 /// Makes an identity in `name` and returns its file and its recipient.
@@ -23,7 +25,7 @@ fn identity(evenkeel: &Evenkeel, site: &Site, name: &str) -> (String, String) {
 /// A full and an incremental generation under traffic; what `there` makes of a command runs it.
 fn case(server: TestServer, fs: LoopFs, there: impl Fn(Command) -> Command) {
     let mut site = Site::start(server, fs, 2_000, &[]);
-    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let evenkeel = Evenkeel::new(PROGRAM);
     let go = |command| -> Ended { run(there(command)) };
     let (admin, reader) = identity(&evenkeel, &site, "admin.key");
     let (host, _) = identity(&evenkeel, &site, "host.key");
@@ -69,23 +71,21 @@ fn case(server: TestServer, fs: LoopFs, there: impl Fn(Command) -> Command) {
 }
 
 #[test]
-fn mariadb_here() {
-    case(mariadb_10_11(), LoopFs::xfs(2 * GIB), |command| command);
-}
-
-#[test]
-fn mysql8_here() {
-    case(mysql_8_0_15(), LoopFs::btrfs(2 * GIB), |command| command);
-}
-
-#[test]
-fn mysql57_here() {
-    case(mysql_5_7_22(), LoopFs::xfs(2 * GIB), |command| command);
+fn here() {
+    type Case = (fn() -> TestServer, fn(u64) -> LoopFs);
+    let cases: [Case; 3] = [
+        (mariadb_10_11, LoopFs::xfs),
+        (mysql_8_0_15, LoopFs::btrfs),
+        (mysql_5_7_22, LoopFs::xfs),
+    ];
+    for (server, fs) in draw("servers with encrypted backups", &cases, 1) {
+        case(server(), fs(2 * GIB), |command| command);
+    }
 }
 
 #[test]
 fn over_ssh() {
-    let far = FarHost::start(&[]);
+    let far = FarHost::having(PROGRAM, &[]);
     case(mariadb_10_11(), LoopFs::xfs(2 * GIB), |command| {
         far.over(command, PATIENCE_S)
     });

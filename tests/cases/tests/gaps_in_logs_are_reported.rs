@@ -4,6 +4,7 @@
 use evenkeel_cases::Site;
 use evenkeel_cases::points::{add, archive, make_table, restore_to, rows_of};
 use evenkeel_cases::program::{Evenkeel, run};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer, until};
 
@@ -145,21 +146,15 @@ fn mariadb_stranger() {
 }
 
 #[test]
-fn mysql80_purged() {
-    purged(mysql_8_0_15());
-}
-
-#[test]
-fn mysql80_reset() {
-    reset(mysql_8_0_15());
-}
-
-#[test]
-fn mysql57_purged() {
-    purged(mysql_5_7_22());
-}
-
-#[test]
-fn mysql57_stranger() {
-    stranger(mysql_5_7_22());
+fn of_mysql() {
+    type Case = (fn(TestServer), fn() -> TestServer);
+    let cases: [Case; 4] = [
+        (purged, mysql_8_0_15),
+        (stranger, mysql_5_7_22),
+        (reset, mysql_8_0_15),
+        (purged, mysql_5_7_22),
+    ];
+    for (question, server) in draw("gaps in logs of MySQL", &cases, 1) {
+        question(server());
+    }
 }

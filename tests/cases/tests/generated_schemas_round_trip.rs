@@ -8,31 +8,28 @@ use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_logical::objects::{Closeness, differences};
 use evenkeel_server::connect::quote_name;
 use evenkeel_server::launch::Running;
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::effort::draw;
+use evenkeel_testkit::servers::servers;
 use evenkeel_testkit::{Scratch, TestServer};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Drawn in each run; one more is drawn each time.
+/// One of them is drawn in each run, all in full; one more is drawn each time.
 const SEEDS: [u64; 2] = [1, 2];
 
-/// A server that is dumped, and one of the same version that is loaded.
-struct Pair {
+/// A server that takes part.
+struct Side {
     server: TestServer,
-    source: Running,
-    target: Running,
+    running: Running,
 }
 
-impl Pair {
-    fn start(server: TestServer, scratch: &Scratch) -> Self {
-        let start =
-            |role: &str| server.start(&scratch.join(format!("{role}-{}", server.id)), &SMALL);
-        let (source, target) = (start("source"), start("target"));
-        Self {
-            server,
-            source,
-            target,
-        }
-    }
+fn sides(servers: Vec<TestServer>, role: &str, scratch: &Scratch) -> Vec<Side> {
+    let start = |server: TestServer| {
+        let place = scratch.join(format!("{role}-{}", server.id));
+        let running = server.start(&place, &SMALL);
+        Side { server, running }
+    };
+    servers.into_iter().map(start).collect()
 }
 
 fn program() -> Evenkeel {
@@ -43,47 +40,56 @@ fn program() -> Evenkeel {
 fn between_all_servers() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let scratch = Scratch::new();
-    let pairs =
-        [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()].map(|one| Pair::start(one, &scratch));
-    for seed in SEEDS.into_iter().chain([now.as_secs()]) {
+    let all = servers();
+    let sources = sides(draw("servers that are dumped", &all, 1), "source", &scratch);
+    let targets = sides(all, "target", &scratch);
+    let seeds = draw("known schemas", &SEEDS, 1);
+    for seed in seeds.into_iter().chain([now.as_secs()]) {
         eprintln!("seed {seed}");
         let drawn = Generated::draw(seed);
-        for from in &pairs {
-            let mut session = from.source.session().unwrap();
+        for from in &sources {
+            let mut session = from.running.session().unwrap();
             drawn.make(&mut session);
             let dir = scratch.join(format!("{seed}-{}", from.server.id));
             let flags = ["--chunk-size=64K", "--threads=2"];
-            done(run(dump(&program(), &from.source, &dir, &flags)));
-            for to in &pairs {
-                let name = format!("seed {seed}, {} to {}", from.server.name, to.server.name);
-                // Of others, --verify would tell that MariaDB has no negative zero.
-                let verify = ["--verify"];
-                let flags = &verify[..usize::from(from.server.id == to.server.id)];
-                let ended = run(load_into(&program(), &to.target, &dir, flags));
-                assert_eq!(
-                    ended.code,
-                    Some(0),
-                    "{name}: {} {}",
-                    ended.message(),
-                    ended.answer
-                );
-                let mut other = to.target.session().unwrap();
-                let tables = assert_same_rows((&mut session, &mut other), &drawn.schema, &name);
-                assert!(tables > 5, "{name}: {tables} tables");
-                if from.server.id == to.server.id {
-                    let found = differences(
-                        &objects(&from.source),
-                        &objects(&to.target),
-                        Closeness::Same,
-                    );
-                    assert!(found.is_empty(), "{name}: {}", found.join("\n\n"));
-                }
-                let schema = quote_name(&drawn.schema);
-                other.run(&format!("DROP DATABASE {schema}")).unwrap();
+            done(run(dump(&program(), &from.running, &dir, &flags)));
+            for to in &targets {
+                loads(&drawn, seed, &dir, from, to);
             }
             session
                 .run(&format!("DROP DATABASE {}", quote_name(&drawn.schema)))
                 .unwrap();
         }
     }
+}
+
+/// Loads what was dumped, compares, and takes it away again.
+fn loads(drawn: &Generated, seed: u64, dir: &Path, from: &Side, to: &Side) {
+    let name = format!("seed {seed}, {} to {}", from.server.name, to.server.name);
+    let is_alike = from.server.id == to.server.id;
+    // Of others, --verify would tell that MariaDB has no negative zero.
+    let verify = ["--verify"];
+    let flags = &verify[..usize::from(is_alike)];
+    let ended = run(load_into(&program(), &to.running, dir, flags));
+    assert_eq!(
+        ended.code,
+        Some(0),
+        "{name}: {} {}",
+        ended.message(),
+        ended.answer
+    );
+    let mut session = from.running.session().unwrap();
+    let mut other = to.running.session().unwrap();
+    let tables = assert_same_rows((&mut session, &mut other), &drawn.schema, &name);
+    assert!(tables > 5, "{name}: {tables} tables");
+    if is_alike {
+        let found = differences(
+            &objects(&from.running),
+            &objects(&to.running),
+            Closeness::Same,
+        );
+        assert!(found.is_empty(), "{name}: {}", found.join("\n\n"));
+    }
+    let schema = quote_name(&drawn.schema);
+    other.run(&format!("DROP DATABASE {schema}")).unwrap();
 }

@@ -3,7 +3,7 @@
 
 use evenkeel_backup::backup::{Done, SnapshotChoice, Source};
 use evenkeel_cases::{Site, back_up};
-use evenkeel_testkit::effort::{Part, share};
+use evenkeel_testkit::effort::{Part, draw, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{BankTraffic, LoopFs, Marks, TestServer};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ fn start(server: TestServer, fs: LoopFs) -> Site {
     site
 }
 
-/// A full and two incremental generations under traffic, then kill -9, restore and boot of each.
+/// A full and two incremental generations under traffic, then kill -9, restore and boot.
 fn case(server: TestServer, fs: LoopFs, way: Way) {
     let mut site = start(server, fs);
     let traffic = site.traffic(4);
@@ -112,6 +112,8 @@ fn stopped_case(server: TestServer, fs: LoopFs) {
 }
 
 fn check_restores(site: &Site, taken: &[(Done, Marks, Marks)]) {
+    let numbers = [1, 2, 3];
+    let booted = share("generations that boot", &numbers, Part::new(0, 2));
     for (done, before, after) in taken {
         let report = &done.report;
         assert_eq!(report.pages_corrupt, 0);
@@ -124,6 +126,9 @@ fn check_restores(site: &Site, taken: &[(Done, Marks, Marks)]) {
                 "incremental"
             }
         );
+        if !booted.contains(&report.generation) {
+            continue;
+        }
         let name = format!("restored-{}", report.generation);
         let restored = site
             .restore(Some(report.generation), &name)
@@ -150,7 +155,8 @@ fn check_restores(site: &Site, taken: &[(Done, Marks, Marks)]) {
 /// Makes a filesystem of so many bytes.
 type MakeFs = fn(u64) -> LoopFs;
 
-/// The filesystems and the ways that the servers share: each server is put through some, and each way on one server.
+/// The filesystems and the ways that the servers share: each way is gone on one server, which in a sample is the
+/// fastest one for most of them.
 const GROUNDS: [(MakeFs, Way); 7] = [
     (LoopFs::xfs, Way::Reflink),
     (LoopFs::btrfs, Way::Hook),
@@ -161,8 +167,11 @@ const GROUNDS: [(MakeFs, Way); 7] = [
     (LoopFs::btrfs, Way::Copy),
 ];
 
-fn on(server: fn() -> TestServer, nth: usize) {
-    for (fs, way) in share("filesystems and ways", &GROUNDS, Part::new(nth, 3)) {
+/// Puts a server through so many of them in a sample: those that follow the first ones.
+fn on(server: fn() -> TestServer, behind: usize, some: usize) {
+    let mut grounds = GROUNDS;
+    grounds.rotate_left(behind);
+    for (fs, way) in draw("filesystems and ways", &grounds, some) {
         let fs = fs(4 * GIB);
         println!("{way:?} on {}", fs.kind());
         match way {
@@ -174,15 +183,15 @@ fn on(server: fn() -> TestServer, nth: usize) {
 
 #[test]
 fn of_mariadb() {
-    on(mariadb_10_11, 0);
+    on(mariadb_10_11, 0, 5);
 }
 
 #[test]
 fn of_mysql8() {
-    on(mysql_8_0_15, 1);
+    on(mysql_8_0_15, 5, 1);
 }
 
 #[test]
 fn of_mysql57() {
-    on(mysql_5_7_22, 2);
+    on(mysql_5_7_22, 6, 1);
 }

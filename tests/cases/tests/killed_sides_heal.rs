@@ -13,6 +13,7 @@ use evenkeel_testkit::{BankTraffic, LoopFs, until};
 use std::process::Stdio;
 
 const GIB: u64 = 1 << 30;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 /// Both sides give a lost connection so many seconds.
 const PATIENCE_S: u32 = 2;
 
@@ -26,7 +27,7 @@ impl Case {
     fn start() -> Self {
         let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 500, &[]);
         let traffic = site.traffic(2);
-        let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+        let evenkeel = Evenkeel::new(PROGRAM);
         assert_eq!(run(evenkeel.backup(&site, &[])).generation(), 1);
         Self {
             site,
@@ -40,7 +41,7 @@ impl Case {
         assert_unharmed(self.site.running(), reported);
         self.traffic.wait_for(5);
         let before = self.traffic.marks();
-        let far = FarHost::start(&[]);
+        let far = FarHost::having(PROGRAM, &[]);
         let ended = run(far.over(self.evenkeel.backup(&self.site, &[]), 60));
         let generation = ended.generation();
         let after = self.traffic.marks();
@@ -56,13 +57,13 @@ impl Case {
 fn the_far_side_killed_at_each_step() {
     let case = Case::start();
     let points = [&EVERY_BACKUP[..], &REFLINK, &SPLICE].concat();
-    // Where the program is local, other tests come by each of them.
-    for point in share("kill points of the far side", &points, Part::new(0, 3)) {
+    // Where the program is local, other tests come by more of them.
+    for point in share("kill points of the far side", &points, Part::new(0, 6)) {
         println!("killed at {point}");
         // Some points are come by only with a base from a run that was not killed.
         let whole = run(case.evenkeel.backup(&case.site, &[]));
         assert_eq!(whole.code, Some(0), "{point}: {whole:?}");
-        let far = FarHost::start(&[("EVENKEEL_KILL_AT", point)]);
+        let far = FarHost::having(PROGRAM, &[("EVENKEEL_KILL_AT", point)]);
         let ended = run(far.over(case.evenkeel.backup(&case.site, &[]), PATIENCE_S));
         assert_eq!(
             ended.code,
@@ -80,7 +81,7 @@ fn the_far_side_killed_at_each_step() {
 #[test]
 fn the_near_side_killed_while_the_far_side_works() {
     let case = Case::start();
-    let far = FarHost::start(&[]);
+    let far = FarHost::having(PROGRAM, &[]);
     // At the first sight of the session, and once data flows.
     for bytes in [0, 200_000, 2_000_000] {
         let program = far.proxy.bytes();
@@ -106,7 +107,7 @@ fn the_near_side_killed_while_the_far_side_works() {
 #[test]
 fn the_near_side_interrupted_stops_the_far_side() {
     let case = Case::start();
-    let far = FarHost::start(&[]);
+    let far = FarHost::having(PROGRAM, &[]);
     let flags = ["--full", "--rate=2M"];
     let mut command = far.over(case.evenkeel.backup(&case.site, &flags), 60);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -123,7 +124,7 @@ fn the_near_side_interrupted_stops_the_far_side() {
 #[test]
 fn a_link_that_stays_broken_is_given_up_on_both_sides() {
     let case = Case::start();
-    let far = FarHost::start(&[]);
+    let far = FarHost::having(PROGRAM, &[]);
     // Whatever else the machine does: a server that answers late would have it wait.
     let flags = ["--full", "--rate=2M", "--max-impact=100"];
     let mut command = far.over(case.evenkeel.backup(&case.site, &flags), PATIENCE_S);

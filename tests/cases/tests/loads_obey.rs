@@ -9,7 +9,10 @@ use evenkeel_logical::objects::Closeness;
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::Scratch;
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
+use evenkeel_testkit::effort::draw;
+use evenkeel_testkit::servers::{
+    mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers, servers,
+};
 
 const COLLATION: &str = "--collation=utf8mb4_0900_ai_ci=utf8mb4_unicode_ci";
 
@@ -31,7 +34,7 @@ fn value(session: &mut Session, sql: &str) -> String {
 /// INSERT files load as well, also after a kill.
 #[test]
 fn statements_are_loaded_too() {
-    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+    for server in draw("servers of statements", &servers(), 1) {
         let scratch = Scratch::new();
         let flags = ["--format=sql", "--compress=gzip", "--chunk-size=64K"];
         let source = Source::make(&program(), server, &scratch, true, &flags);
@@ -185,7 +188,7 @@ fn what_does_not_fit_is_named() {
         .unwrap();
     let output = scratch.join("again");
     done(run(dump(&program(), &source.running, &output, &[])));
-    for server in [mysql_8_0_15(), mysql_5_7_22()] {
+    for server in draw("what does not fit", &[mysql_8_0_15(), mysql_5_7_22()], 1) {
         let target = server.start(&scratch.join(server.id), &SMALL);
         let refused = run(load_into(&program(), &target, &output, &[]));
         assert_eq!(refused.code, Some(14), "{}", refused.message());
@@ -270,7 +273,7 @@ fn options_are_obeyed() {
 
 #[test]
 fn newer_servers_load() {
-    for server in newer_servers() {
+    for server in draw("newer servers", &newer_servers(), 1) {
         let scratch = Scratch::new();
         let running = server.start(&scratch.join("source"), &["--innodb-buffer-pool-size=64M"]);
         let mut session = running.session().unwrap();

@@ -10,7 +10,8 @@ use evenkeel_logical::objects::Closeness;
 use evenkeel_op::{Cancel, ErrorKind, Silent};
 use evenkeel_server::connect::quote_name;
 use evenkeel_server::launch::Running;
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::effort::{Part, draw, share};
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, servers};
 use evenkeel_testkit::{LoopFs, Proxy, Scratch, TestServer};
 use std::fs;
 use std::path::Path;
@@ -89,26 +90,33 @@ fn killed_on_and_on(server: TestServer) {
     source.assert_same(&target, source.server.name, Closeness::Same);
 }
 
+/// One of the three servers in each run.
+fn killed_in_turn(server: TestServer, nth: usize) {
+    share("servers of killed loads", &[server], Part::new(nth, 3))
+        .into_iter()
+        .for_each(killed_on_and_on);
+}
+
 #[test]
 fn mariadb_killed() {
-    killed_on_and_on(mariadb_10_11());
+    killed_in_turn(mariadb_10_11(), 1);
 }
 
 #[test]
 fn mysql_8_killed() {
-    killed_on_and_on(mysql_8_0_15());
+    killed_in_turn(mysql_8_0_15(), 2);
 }
 
 #[test]
 fn mysql_5_7_killed() {
-    killed_on_and_on(mysql_5_7_22());
+    killed_in_turn(mysql_5_7_22(), 0);
 }
 
 /// The server dies in the middle of rows, and is started again.
 #[test]
 fn a_server_that_dies_resumes_too() {
     let _scenario = fail::FailScenario::setup();
-    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+    for server in draw("servers that die", &servers(), 1) {
         let scratch = Scratch::new();
         let source = Source::make(&program(), server, &scratch, true, &DUMP);
         let launch = source.server.prepare(&scratch.join("target"), &SMALL);
@@ -145,7 +153,7 @@ fn a_server_that_dies_resumes_too() {
 /// Connections are cut while rows are on their way.
 #[test]
 fn cut_connections_lose_nothing() {
-    for server in [mariadb_10_11(), mysql_8_0_15()] {
+    for server in draw("cut connections", &[mysql_8_0_15(), mariadb_10_11()], 1) {
         let scratch = Scratch::new();
         let source = Source::make(&program(), server, &scratch, true, &DUMP);
         let launch = source.server.prepare(&scratch.join("target"), &SMALL);
@@ -208,7 +216,7 @@ fn assert_names(ended: &Ended, file: &str) {
 /// A file that is damaged or gone is named, and nothing of it is loaded.
 #[test]
 fn damaged_files_bring_nothing() {
-    for server in [mariadb_10_11(), mysql_8_0_15()] {
+    for server in draw("damaged files", &[mariadb_10_11(), mysql_8_0_15()], 1) {
         let scratch = Scratch::new();
         let flags = ["--chunk-size=64K", "--compress=none"];
         let source = Source::make(&program(), server, &scratch, true, &flags);
@@ -328,7 +336,8 @@ fn a_load_commits_early() {
 #[test]
 fn late_commits_are_not_repeated() {
     let _scenario = fail::FailScenario::setup();
-    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+    let servers = [mysql_5_7_22(), mariadb_10_11(), mysql_8_0_15()];
+    for server in draw("late commits", &servers, 1) {
         let scratch = Scratch::new();
         let source = Source::make(&program(), server, &scratch, true, &DUMP);
         let name = source.server.name;
@@ -389,7 +398,7 @@ fn full_disks_are_waited_out() {
     let mut session = source.running.session().unwrap();
     let name = quote_name(HARD);
     let noise = format!(
-        "CREATE TABLE {name}.noise ENGINE=InnoDB SELECT seq AS id, RANDOM_BYTES(1024) AS b FROM seq_1_to_40000"
+        "CREATE TABLE {name}.noise ENGINE=InnoDB SELECT seq AS id, RANDOM_BYTES(1024) AS b FROM seq_1_to_24000"
     );
     session.run(&format!("USE {name}")).unwrap();
     session.run(&noise).unwrap();

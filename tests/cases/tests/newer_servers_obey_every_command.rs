@@ -4,6 +4,7 @@
 use evenkeel_cases::Site;
 use evenkeel_cases::leftovers::assert_unharmed;
 use evenkeel_cases::program::{Evenkeel, run};
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{mariadb_11_4, mariadb_11_8, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer};
 use serde_json::Value;
@@ -114,17 +115,24 @@ fn lock_stops_writes(site: &Site) {
     assert_eq!(said.lines().next(), Some(gtid.trim()));
 }
 
+/// One of the three in each run.
+fn in_turn(server: TestServer, nth: usize) {
+    share("servers that obey", &[server], Part::new(nth, 3))
+        .into_iter()
+        .for_each(case);
+}
+
 #[test]
 fn mariadb_11_4_obeys() {
-    case(mariadb_11_4());
+    in_turn(mariadb_11_4(), 0);
 }
 
 #[test]
 fn mariadb_11_8_obeys() {
-    case(mariadb_11_8());
+    in_turn(mariadb_11_8(), 1);
 }
 
 #[test]
 fn mysql_9_obeys() {
-    case(mysql_9());
+    in_turn(mysql_9(), 2);
 }

@@ -3,6 +3,7 @@
 
 use evenkeel_backup::backup::{Done, SnapshotChoice};
 use evenkeel_cases::{Site, back_up};
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_11_4, mariadb_11_8, mysql_9};
 use evenkeel_testkit::{LoopFs, Marks, TestServer};
 
@@ -45,19 +46,18 @@ fn case(server: TestServer, fs: LoopFs, snapshot: SnapshotChoice) {
     assert!(second.bytes_changed < second.bytes_logical, "{second:?}");
 }
 
-macro_rules! cases {
-    ($($name:ident: $server:ident on $fs:ident by $snapshot:ident;)*) => {
-        $(#[test]
-        fn $name() {
-            case($server(), LoopFs::$fs(4 * GIB), SnapshotChoice::$snapshot);
-        })*
-    };
+#[test]
+fn by_clones() {
+    let newer: [fn() -> TestServer; 3] = [mysql_9, mariadb_11_8, mariadb_11_4];
+    for server in draw("newer servers by clones", &newer, 1) {
+        case(server(), LoopFs::xfs(4 * GIB), SnapshotChoice::Reflink);
+    }
 }
 
-cases! {
-    mariadb_11_4_reflink: mariadb_11_4 on xfs by Reflink;
-    mariadb_11_8_reflink: mariadb_11_8 on xfs by Reflink;
-    mariadb_11_8_btrfs: mariadb_11_8 on btrfs by Btrfs;
-    mysql_9_reflink: mysql_9 on xfs by Reflink;
-    mysql_9_btrfs: mysql_9 on btrfs by Btrfs;
+#[test]
+fn by_snapshots_of_btrfs() {
+    let newer: [fn() -> TestServer; 2] = [mariadb_11_8, mysql_9];
+    for server in draw("newer servers by snapshots", &newer, 1) {
+        case(server(), LoopFs::btrfs(4 * GIB), SnapshotChoice::Btrfs);
+    }
 }

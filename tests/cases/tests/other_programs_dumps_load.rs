@@ -10,6 +10,7 @@ use evenkeel_logical::objects::{Closeness, differences};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::connect::quote_name;
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{Scratch, TestServer};
 use std::fs;
@@ -278,12 +279,19 @@ fn mydumper_of_mariadb() {
     of_mydumper(mariadb_10_11());
 }
 
+/// One of the two in each run.
+fn of_mysql_in_turn(server: TestServer, nth: usize) {
+    share("mydumper of MySQL", &[server], Part::new(nth, 2))
+        .into_iter()
+        .for_each(of_mydumper);
+}
+
 #[test]
 fn mydumper_of_mysql_8() {
-    of_mydumper(mysql_8_0_15());
+    of_mysql_in_turn(mysql_8_0_15(), 0);
 }
 
 #[test]
 fn mydumper_of_mysql_5_7() {
-    of_mydumper(mysql_5_7_22());
+    of_mysql_in_turn(mysql_5_7_22(), 1);
 }

@@ -5,14 +5,16 @@ use evenkeel_cases::browser::{WIDTHS, open};
 use evenkeel_cases::house::House;
 use evenkeel_cases::played::Played;
 use evenkeel_cases::program::run;
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::mariadb_10_11;
 use std::path::Path;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
+/// The tests share light and dark: places are the same in both.
 #[track_caller]
-fn are_in_order(directory: &Path, pages: &[&str]) {
-    for is_dark in [false, true] {
+fn are_in_order(directory: &Path, pages: &[&str], part: Part) {
+    for is_dark in share("shades", &[false, true], part) {
         let all = open(directory, pages, is_dark);
         assert_eq!(all.len(), pages.len() * WIDTHS.len());
         for one in &all {
@@ -41,7 +43,8 @@ fn pages_of_traffic() {
     let words = ["--allow-writes", "--speed=max", "--html=replay.html"];
     let replay = run(played.replay(&words));
     assert_eq!(replay.code, Some(4), "{replay:?}");
-    are_in_order(room, &["digest.html", "replay.html", "rounds.html"]);
+    let pages = ["digest.html", "replay.html", "rounds.html"];
+    are_in_order(room, &pages, Part::new(0, 2));
 }
 
 /// Pages of measurements.
@@ -80,14 +83,14 @@ fn pages_of_benches() {
     ]);
     bench(&["oltp", "load", "--tables=1", "--table-size=500"]);
     let short = [
-        "--time=1s",
+        "--time=500ms",
         "--ramp-up=0",
         "--threads=2",
         "--report=oltp.html",
     ];
     bench(&[&["oltp", "run"], &short[..]].concat());
     bench(&["tpcc", "load", "-w1", "--tiny"]);
-    let short = ["-c2", "-r1", "-l3", "-i1", "--report=tpcc.html"];
+    let short = ["-c2", "-r1", "-l2", "-i1", "--report=tpcc.html"];
     bench(&[&["tpcc", "run"], &short[..]].concat());
     // A comparison of backups takes minutes; this one is in the book.
     let kept = House::checkout().join("docs/src/reports/showdown.html");
@@ -101,5 +104,6 @@ fn pages_of_benches() {
         "showdown",
     ];
     let pages = pages.map(|page| format!("{page}.html"));
-    are_in_order(room, &pages.each_ref().map(String::as_str));
+    let pages = pages.each_ref().map(String::as_str);
+    are_in_order(room, &pages, Part::new(1, 2));
 }

@@ -5,6 +5,7 @@ use evenkeel_cases::points::{archive, mark, restore_to};
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_cases::{SMALL, Site};
 use evenkeel_server::connect::{Row, Session};
+use evenkeel_testkit::effort::{Part, draw, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer};
 use fastrand::Rng;
@@ -555,51 +556,37 @@ fn generated(server: TestServer) {
 }
 
 #[test]
-fn on_mariadb_10_11() {
-    case(mariadb_10_11());
+fn under_known_settings() {
+    let servers = [
+        mariadb_10_11(),
+        mysql_8_0_15(),
+        mariadb_11_8(),
+        mysql_5_7_22(),
+        mysql_9(),
+    ];
+    for server in draw("servers with known settings", &servers, 2) {
+        case(server);
+    }
 }
 
 #[test]
-fn on_mariadb_11_8() {
-    case(mariadb_11_8());
+fn generated_on_mariadb() {
+    for server in draw("servers of MariaDB", &[mariadb_10_11(), mariadb_11_8()], 1) {
+        generated(server);
+    }
 }
 
 #[test]
-fn on_mysql_5_7_22() {
-    case(mysql_5_7_22());
+fn generated_on_mysql() {
+    for server in draw("servers of MySQL", &[mysql_9(), mysql_8_0_15()], 1) {
+        generated(server);
+    }
 }
 
-#[test]
-fn on_mysql_8_0_15() {
-    case(mysql_8_0_15());
-}
-
-#[test]
-fn on_mysql_9() {
-    case(mysql_9());
-}
-
-#[test]
-fn generated_on_mariadb_10_11() {
-    generated(mariadb_10_11());
-}
-
-#[test]
-fn generated_on_mariadb_11_8() {
-    generated(mariadb_11_8());
-}
-
+/// It has no setting of its own: a sample has it in every other run.
 #[test]
 fn generated_on_mysql_5_7_22() {
-    generated(mysql_5_7_22());
-}
-
-#[test]
-fn generated_on_mysql_8_0_15() {
-    generated(mysql_8_0_15());
-}
-
-#[test]
-fn generated_on_mysql_9() {
-    generated(mysql_9());
+    for server in share("more servers", &[mysql_5_7_22()], Part::new(0, 2)) {
+        generated(server);
+    }
 }

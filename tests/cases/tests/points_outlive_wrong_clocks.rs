@@ -4,6 +4,7 @@ use evenkeel_cases::Site;
 use evenkeel_cases::points::{archive, make_table, restore_to, restore_to_command, rows_of};
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_server::connect::Session;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer, until};
 use std::fs;
@@ -88,18 +89,11 @@ fn reported(server: TestServer, format: &str) {
 }
 
 #[test]
-fn rows_on_mysql_8_0_15() {
-    reported(mysql_8_0_15(), "ROW");
-}
-
-#[test]
-fn rows_on_mysql_9() {
-    reported(mysql_9(), "ROW");
-}
-
-#[test]
-fn rows_on_mysql_5_7_22() {
-    reported(mysql_5_7_22(), "ROW");
+fn rows_on_mysql() {
+    let servers = [mysql_8_0_15(), mysql_9(), mysql_5_7_22()];
+    for server in draw("servers of MySQL", &servers, 1) {
+        reported(server, "ROW");
+    }
 }
 
 #[test]
@@ -141,11 +135,8 @@ fn asked(server: TestServer) {
 }
 
 #[test]
-fn rows_on_mariadb_10_11() {
-    asked(mariadb_10_11());
-}
-
-#[test]
-fn rows_on_mariadb_11_8() {
-    asked(mariadb_11_8());
+fn rows_on_mariadb() {
+    for server in draw("servers of MariaDB", &[mariadb_10_11(), mariadb_11_8()], 1) {
+        asked(server);
+    }
 }

@@ -6,22 +6,30 @@ use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_cases::{SMALL, Site, back_up};
 use evenkeel_op::Cancel;
 use evenkeel_server::connect::Session;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::make_server_dir;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
-use evenkeel_testkit::{LoopFs, TestServer, servers};
+use evenkeel_testkit::{LoopFs, TestServer};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-fn start(server: TestServer, more: impl Fn(&Path) -> Vec<String>) -> Site {
+/// A template has its system tablespace in the data directory.
+fn start(server: TestServer, templated: bool, more: impl Fn(&Path) -> Vec<String>) -> Site {
     let fs = LoopFs::xfs(4 << 30);
     make_server_dir(&fs.join("elsewhere"));
     let own = more(&fs.join("elsewhere"));
     let mut args = SMALL.to_vec();
     args.extend(own.iter().map(String::as_str));
-    let launch = server.plan(&fs.join("data"), &args);
-    launch.initialise(SERVER_DEADLINE, &Cancel::new()).unwrap();
+    let datadir = fs.join("data");
+    let launch = match templated {
+        true => server.prepare(&datadir, &args),
+        false => server.plan(&datadir, &args),
+    };
+    if !templated {
+        launch.initialise(SERVER_DEADLINE, &Cancel::new()).unwrap();
+    }
     Site::of(server, fs, launch, 100)
 }
 
@@ -78,9 +86,15 @@ fn now(site: &Site) -> [FileContents; 2] {
 
 #[test]
 fn tables_elsewhere() {
-    for server in servers() {
+    let mut servers = draw(
+        "servers that would write",
+        &[mysql_5_7_22(), mariadb_10_11()],
+        1,
+    );
+    servers.push(mysql_8_0_15());
+    for server in servers {
         let is_mysql_8 = server.id == mysql_8_0_15().id;
-        let mut site = start(server, |elsewhere| {
+        let mut site = start(server, true, |elsewhere| {
             let known = format!("--innodb-directories={}", elsewhere.display());
             is_mysql_8.then_some(known).into_iter().collect()
         });
@@ -137,8 +151,9 @@ fn tables_elsewhere() {
 
 #[test]
 fn a_system_tablespace_named_by_its_whole_path() {
-    for server in [mariadb_10_11(), mysql_5_7_22(), mysql_8_0_15()] {
-        let mut site = start(server, |elsewhere| {
+    let servers = [mariadb_10_11(), mysql_5_7_22(), mysql_8_0_15()];
+    for server in draw("servers with whole paths", &servers, 1) {
+        let mut site = start(server, false, |elsewhere| {
             let at = elsewhere.display();
             vec![
                 "--innodb-data-home-dir=".to_owned(),

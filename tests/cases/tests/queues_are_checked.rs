@@ -3,6 +3,7 @@
 use evenkeel_cases::queues::verbs::Queues;
 use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_server::connect::Session;
+use evenkeel_testkit::effort::draw;
 use std::fs;
 use std::path::Path;
 
@@ -61,16 +62,9 @@ fn case(host: Host) {
 }
 
 #[test]
-fn on_mariadb_10_11() {
-    case(Host::MariaDb10);
-}
-
-#[test]
-fn on_mariadb_11_8() {
-    case(Host::MariaDb11);
-}
-
-#[test]
-fn on_mysql_9() {
-    case(Host::MySql9);
+fn on_each_host() {
+    let hosts = [Host::MariaDb10, Host::MySql9, Host::MariaDb11];
+    for host in draw("hosts of queues", &hosts, 1) {
+        case(host);
+    }
 }

@@ -5,6 +5,7 @@ use evenkeel_cases::queues::verbs::{Queues, numbers};
 use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_queue::{Store, io::Disk};
 use evenkeel_server::connect::Session;
+use evenkeel_testkit::effort::rounds;
 use evenkeel_testkit::servers::SERVER_DEADLINE;
 use evenkeel_testkit::traffic::Random;
 use rustix::process::{Pid, Signal, kill_process};
@@ -272,7 +273,7 @@ fn rows_that_come_meanwhile_are_there_in_their_order(site: &QueueSite) {
         let done = changes
             .iter()
             .cycle()
-            .take(40)
+            .take(rounds("tables altered meanwhile", 12, 40) as usize)
             .try_for_each(|change| site.alter(&mut session, "t", change));
         is_over.store(true, Ordering::Relaxed);
         done.unwrap();

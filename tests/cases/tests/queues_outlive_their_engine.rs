@@ -2,6 +2,7 @@
 
 use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_server::connect::Session;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::SERVER_DEADLINE;
 use evenkeel_testkit::until;
 use std::fs;
@@ -270,29 +271,21 @@ fn after_it_began(host: Host) {
     assert_eq!(left(&mut site.running.session().unwrap()), 3);
 }
 
+const MARIADB: [Host; 2] = [Host::MariaDb10, Host::MariaDb11];
+const HOSTS: [Host; 3] = [Host::MariaDb11, Host::MySql9, Host::MariaDb10];
+
 #[test]
-fn a_function_that_began_ends_on_mariadb_10_11() {
-    after_it_began(Host::MariaDb10);
+fn a_function_that_began_ends() {
+    for host in draw("hosts whose function began", &HOSTS, 1) {
+        after_it_began(host);
+    }
 }
 
 #[test]
-fn a_function_that_began_ends_on_mariadb_11_8() {
-    after_it_began(Host::MariaDb11);
-}
-
-#[test]
-fn a_function_that_began_ends_on_mysql_9() {
-    after_it_began(Host::MySql9);
-}
-
-#[test]
-fn they_are_refused_on_mariadb_10_11() {
-    without_their_engine(Host::MariaDb10);
-}
-
-#[test]
-fn they_are_refused_on_mariadb_11_8() {
-    without_their_engine(Host::MariaDb11);
+fn they_are_refused_on_mariadb() {
+    for host in draw("hosts that are MariaDB", &MARIADB, 1) {
+        without_their_engine(host);
+    }
 }
 
 #[test]
@@ -301,13 +294,10 @@ fn they_are_refused_on_mysql_9() {
 }
 
 #[test]
-fn an_owner_continues_on_mariadb_10_11() {
-    while_a_row_is_owned(Host::MariaDb10);
-}
-
-#[test]
-fn an_owner_continues_on_mariadb_11_8() {
-    while_a_row_is_owned(Host::MariaDb11);
+fn an_owner_continues_on_mariadb() {
+    for host in draw("hosts that are MariaDB", &MARIADB, 1) {
+        while_a_row_is_owned(host);
+    }
 }
 
 #[test]
@@ -316,26 +306,15 @@ fn an_owner_continues_on_mysql_9() {
 }
 
 #[test]
-fn a_wait_is_killed_on_mariadb_10_11() {
-    a_wait_is_killed(Host::MariaDb10);
+fn a_wait_is_killed_on_mariadb() {
+    for host in draw("hosts that are MariaDB", &MARIADB, 1) {
+        a_wait_is_killed(host);
+    }
 }
 
 #[test]
-fn a_wait_is_killed_on_mariadb_11_8() {
-    a_wait_is_killed(Host::MariaDb11);
-}
-
-#[test]
-fn clients_resume_on_mariadb_10_11() {
-    while_clients_call(Host::MariaDb10);
-}
-
-#[test]
-fn clients_resume_on_mariadb_11_8() {
-    while_clients_call(Host::MariaDb11);
-}
-
-#[test]
-fn clients_resume_on_mysql_9() {
-    while_clients_call(Host::MySql9);
+fn clients_resume() {
+    for host in draw("hosts with clients", &HOSTS, 1) {
+        while_clients_call(host);
+    }
 }

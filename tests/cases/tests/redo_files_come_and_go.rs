@@ -5,7 +5,7 @@ use evenkeel_cases::rounds::{RESTLESS, boot, clone_image};
 use evenkeel_cases::{Site, quiet};
 use evenkeel_op::Cancel;
 use evenkeel_server::launch::Running;
-use evenkeel_testkit::effort::rounds;
+use evenkeel_testkit::effort::{is_full, rounds};
 use evenkeel_testkit::servers::mysql_9;
 use evenkeel_testkit::wait::until;
 use evenkeel_testkit::{LoopFs, TestServer};
@@ -14,8 +14,12 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 const GIB: u64 = 1 << 30;
+
+/// How long the flood's client rests in a sample after each statement.
+const REST: Duration = Duration::from_millis(1);
 
 /// The redo log is thirty-two files of 256 KiB: at full speed each lasts for milliseconds.
 const SMALL_REDO: &str = "--innodb-redo-log-capacity=8M";
@@ -50,7 +54,7 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
     };
     let request = site.request(snapshot);
     let ahead = ahead_of_ledger(site.running());
-    for round in 1..=rounds("images beside redo files", 2, 12) {
+    for round in 1..=rounds("images beside redo files", 1, 12) {
         let reported = format!("round {round}");
         go_round(&site, &request, ahead, &reported);
     }
@@ -62,7 +66,10 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
 /// from a future that its log knows nothing of.
 fn go_round(site: &Site, request: &BackupRequest, ahead: i64, reported: &str) {
     let copy = site.fs.join("copy");
-    let traffic = site.rush(2);
+    let traffic = match is_full() {
+        true => site.rush(2),
+        false => site.traffic(2),
+    };
     traffic.wait_for(20);
     let before = traffic.marks();
     let image = hold(request, quiet(&Cancel::new()))
@@ -137,6 +144,9 @@ impl Flood {
                 );
                 if stopped.load(Ordering::SeqCst) || session.run(&sql).is_err() {
                     return;
+                }
+                if !is_full() {
+                    std::thread::sleep(REST);
                 }
             }
         });

@@ -71,6 +71,7 @@ fn fill(session: &mut Session) {
     ] {
         go(session, &format!("INSERT INTO d.{into} VALUES {rows}"));
     }
+    go(session, "BEGIN");
     for n in 0..400 {
         let row = format!(
             "INSERT INTO d.kinds (id, bits, e, s, f, dbl, dc, dt, dtm, ts, tm, y, j, g, b, t, c) VALUES \
@@ -82,6 +83,7 @@ fn fill(session: &mut Session) {
         go(session, &row);
     }
     go(session, "INSERT INTO d.kinds (id) VALUES ('nothing')");
+    go(session, "COMMIT");
 }
 
 #[track_caller]
@@ -128,7 +130,7 @@ impl Case {
         let options = source.connect_options();
         let traffic = match effort::is_full() {
             true => bank.rush(&options, 2),
-            false => bank.start(&options, 2),
+            false => bank.start(&options, 1),
         };
         let traffic = traffic.unwrap();
         Self {
@@ -181,10 +183,21 @@ impl Case {
             .count()
     }
 
+    /// Waits until there are none. To look at all processes of the host is much: it is not done again at once.
+    fn wait_for_processes(&self) {
+        until("no process is left", || {
+            let is_none = self.processes() == 0;
+            if !is_none {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            is_none
+        });
+    }
+
     /// Everything runs, and nothing is left: no session, no lock, no process, no note.
     fn assert_nothing_is_left(&self) {
         wait_until_it_applies(&self.replica);
-        until("no process is left", || self.processes() == 0);
+        self.wait_for_processes();
         for running in [&self.source, &self.replica] {
             let mut session = running.session().unwrap();
             let own = session.id();
@@ -245,7 +258,7 @@ impl Writer {
                 );
                 go(&mut session, "COMMIT");
                 if !effort::is_full() {
-                    std::thread::sleep(Duration::from_millis(5));
+                    std::thread::sleep(Duration::from_millis(20));
                 }
             }
         });
@@ -406,34 +419,31 @@ fn all_of_it(server: TestServer, by: By, of_replica: &[&str]) {
     finds_drift(&case);
 }
 
+/// What is compared: a server, how its replica follows, and the replica's options.
+type Variant = (TestServer, By, &'static [&'static str]);
+
 #[test]
-fn of_mariadb_by_gtid() {
-    all_of_it(mariadb_10_11(), By::Gtid, &["--slave-parallel-threads=4"]);
+fn of_mariadb() {
+    let variants: [Variant; 3] = [
+        (mariadb_10_11(), By::Gtid, &["--slave-parallel-threads=4"]),
+        (mariadb_10_11(), By::Position, &[]),
+        (mariadb_11_8(), By::Gtid, &[]),
+    ];
+    for (server, by, of_replica) in effort::draw("replicas of MariaDB", &variants, 1) {
+        all_of_it(server, by, of_replica);
+    }
 }
 
 #[test]
-fn of_mariadb_by_position() {
-    all_of_it(mariadb_10_11(), By::Position, &[]);
-}
-
-#[test]
-fn of_mysql8_by_gtid() {
-    all_of_it(mysql_8_0_15(), By::Gtid, &["--slave-parallel-workers=4"]);
-}
-
-#[test]
-fn of_mysql57_by_position() {
-    all_of_it(mysql_5_7_22(), By::Position, &[]);
-}
-
-#[test]
-fn of_newer_mariadb() {
-    all_of_it(mariadb_11_8(), By::Gtid, &[]);
-}
-
-#[test]
-fn of_newer_mysql() {
-    all_of_it(mysql_9(), By::Gtid, &[]);
+fn of_mysql() {
+    let variants: [Variant; 3] = [
+        (mysql_5_7_22(), By::Position, &[]),
+        (mysql_8_0_15(), By::Gtid, &["--slave-parallel-workers=4"]),
+        (mysql_9(), By::Gtid, &[]),
+    ];
+    for (server, by, of_replica) in effort::draw("replicas of MySQL", &variants, 1) {
+        all_of_it(server, by, of_replica);
+    }
 }
 
 /// Killed anywhere, alone or with its watchdog, the SQL thread runs again: by the watchdog, or by the next command.
@@ -479,7 +489,8 @@ fn kills_on_mysql() {
 /// Over TCP, with the privileges that the help names, to the source that the replica names; killed there, too.
 #[test]
 fn servers_elsewhere_and_few_privileges() {
-    for server in [mariadb_10_11(), mysql_5_7_22()] {
+    let servers = [mariadb_10_11(), mysql_5_7_22()];
+    for server in effort::draw("servers elsewhere", &servers, 1) {
         let case = Case::start(server, By::Position, &[]);
         let mut session = case.source.session().unwrap();
         let abilities = Abilities::probe(&mut session).unwrap();

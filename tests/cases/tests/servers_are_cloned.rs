@@ -19,6 +19,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
+
 /// Plans a clone to `target`, by its path below the directory that the program is started in.
 fn clone_to(case: &Case, target: &str, flags: &[&str]) -> Command {
     case.plan(&[&["--target", target], flags].concat())
@@ -104,7 +106,7 @@ fn only_what_differs_is_sent() {
 #[test]
 fn from_another_host_by_a_link_that_breaks() {
     let case = Case::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 20_000);
-    let far = FarHost::start(&[]);
+    let far = FarHost::having(PROGRAM, &[]);
     let over = |target: &str, flags: &[&str]| far.over(clone_to(&case, target, flags), 60);
     let first = case.clone_and_check("first", over("first", &[]));
     assert!(count(&first, "bytes_sent") < count(&first, "bytes_logical"));
@@ -129,7 +131,7 @@ fn from_another_host_by_a_link_that_breaks() {
 
 #[test]
 fn of_mysql() {
-    for server in [mysql_8_0_15(), mysql_5_7_22()] {
+    for server in draw("servers of MySQL", &[mysql_8_0_15(), mysql_5_7_22()], 1) {
         let case = Case::start(server, LoopFs::xfs(2 * GIB), 2_000);
         let ended = case.clone_and_check("new", clone_to(&case, "new", &[]));
         let replica = &ended.answer["replica"];
@@ -208,7 +210,7 @@ fn killed_and_taken_up() {
 fn the_other_host_killed() {
     let case = Case::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 20_000);
     for point in ["clone::frozen", "clone::sent"] {
-        let far = FarHost::start(&[("EVENKEEL_KILL_AT", point)]);
+        let far = FarHost::having(PROGRAM, &[("EVENKEEL_KILL_AT", point)]);
         let killed = run(far.over(clone_to(&case, "new", &[]), 20));
         assert_eq!(
             killed.code,
@@ -291,23 +293,14 @@ fn seeds(server: TestServer, by: By) {
 }
 
 #[test]
-fn a_replica_of_mariadb() {
-    for (server, by) in draw(
-        "replicas of MariaDB",
-        &[(mariadb_10_11(), By::Position), (mariadb_10_11(), By::Gtid)],
-        1,
-    ) {
-        seeds(server, by);
-    }
-}
-
-#[test]
-fn a_replica_of_mysql() {
-    for (server, by) in draw(
-        "replicas of MySQL",
-        &[(mysql_8_0_15(), By::Gtid), (mysql_5_7_22(), By::Position)],
-        1,
-    ) {
+fn a_replica() {
+    let variants = [
+        (mariadb_10_11(), By::Position),
+        (mysql_8_0_15(), By::Gtid),
+        (mariadb_10_11(), By::Gtid),
+        (mysql_5_7_22(), By::Position),
+    ];
+    for (server, by) in draw("replicas that are cloned", &variants, 1) {
         seeds(server, by);
     }
 }

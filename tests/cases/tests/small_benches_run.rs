@@ -4,7 +4,8 @@
 use evenkeel_cases::SMALL;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_server::launch::Running;
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
+use evenkeel_testkit::effort::draw;
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{LoopFs, Scratch, TestServer, until};
 use serde_json::Value;
 use std::fs;
@@ -92,7 +93,7 @@ fn small_transactions(running: &Running, scratch: &Scratch) {
         (&["--mode", "write-only", "--text"], 6.0),
         (&["--mode", "point-select", "--text"], 1.0),
     ] {
-        let reported = oltp(running, words);
+        let reported = oltp(running, &[words, &["--rate", "200"]].concat());
         assert_eq!(
             number(&reported["statements_per_transaction"]),
             statements,
@@ -238,23 +239,18 @@ fn case(server: &TestServer) {
 }
 
 #[test]
-fn mariadb() {
-    case(&mariadb_10_11());
+fn on_mariadb() {
+    for server in draw("servers of MariaDB", &[mariadb_10_11(), mariadb_11_8()], 1) {
+        case(&server);
+    }
 }
 
 #[test]
-fn mysql8() {
-    case(&mysql_8_0_15());
-}
-
-#[test]
-fn mysql57() {
-    case(&mysql_5_7_22());
-}
-
-#[test]
-fn newer() {
-    newer_servers().iter().for_each(case);
+fn on_mysql() {
+    let servers = [mysql_8_0_15(), mysql_5_7_22(), mysql_9()];
+    for server in draw("servers of MySQL", &servers, 1) {
+        case(&server);
+    }
 }
 
 #[test]
@@ -321,6 +317,8 @@ fn a_server_that_restarts_is_waited_for() {
     command.args([
         "--time",
         "8",
+        "--rate",
+        "200",
         "--ramp-up",
         "0",
         "--threads",

@@ -7,12 +7,14 @@ use evenkeel_cases::{SMALL, Site};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::launch::Running;
 use evenkeel_server::replication::ThreadState;
+use evenkeel_testkit::effort::{Part, draw, share};
 use evenkeel_testkit::replicas::{status, wait_until_it_applies};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{Bank, BankTraffic, By, LoopFs, TestServer, until};
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const GIB: u64 = 1 << 30;
 const MARK: &str = "EVENKEEL_TEST_CASE";
@@ -97,6 +99,17 @@ impl Case {
         numbers.filter(is_ours).collect()
     }
 
+    /// Waits until there are none. To look at all processes of the host is much: it is not done again at once.
+    fn wait_for_processes(&self) {
+        until("no process is left", || {
+            let is_none = self.processes().is_empty();
+            if !is_none {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            is_none
+        });
+    }
+
     fn notes(&self) -> usize {
         let prefix = format!("{}-", self.site.running().pid());
         let notes = fs::read_dir("/run/evenkeel/appliers")
@@ -114,7 +127,7 @@ impl Case {
 
     fn assert_resumes(&self, point: &str) {
         wait_until_it_applies(self.site.running());
-        until("no process is left", || self.processes().is_empty());
+        self.wait_for_processes();
         assert_eq!(self.applier(), ThreadState::Running, "{point}");
         assert!(!status(self.site.running()).channels[0].until, "{point}");
         self.traffic.wait_for(5);
@@ -157,25 +170,22 @@ impl Case {
     }
 }
 
+const STEPS: &str = "steps of a backup that stops an applier";
+
 #[test]
 fn of_mariadb() {
-    let case = Case::start(mariadb_10_11());
-    case.at_each(&APPLIER);
-    case.at_each(&["backup::freeze::moment"]);
+    let mut points = share(STEPS, &APPLIER, Part::new(0, 2));
+    points.push("backup::freeze::moment");
+    Case::start(mariadb_10_11()).at_each(&points);
 }
 
 #[test]
-fn of_mysql8() {
-    let case = Case::start(mysql_8_0_15());
-    case.at_each(&APPLIER_STANDS);
-    case.at_each(&CLOSING_GAPS);
-}
-
-#[test]
-fn of_mysql57() {
-    let case = Case::start(mysql_5_7_22());
-    case.at_each(&["applier::stands", "applier::starting"]);
-    case.at_each(&CLOSING_GAPS);
+fn of_mysql() {
+    let mut points = share(STEPS, &APPLIER, Part::new(1, 2));
+    points.extend(CLOSING_GAPS);
+    for server in draw("servers of MySQL", &[mysql_8_0_15(), mysql_5_7_22()], 1) {
+        Case::start(server).at_each(&points);
+    }
 }
 
 /// What somebody else did since is not undone.

@@ -3,6 +3,7 @@
 use evenkeel_cases::taps::Tap;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::Scratch;
+use evenkeel_testkit::effort::draw;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, servers};
 use evenkeel_testkit::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
@@ -62,7 +63,7 @@ fn run(port: u16, file: &Path, more: &[&str]) -> Vec<u8> {
 
 #[test]
 fn large_things_are_the_same_as_without_it() {
-    for server in servers() {
+    for server in draw("servers with large things", &servers(), 1) {
         let scratch = Scratch::new();
         let packets = "--max-allowed-packet=64M";
         let launch = server.prepare(&scratch.join("data"), &[packets, "--local-infile=1"]);

@@ -30,13 +30,14 @@ impl Site {
                 session.run(&make).unwrap();
             }
         }
-        drop(session);
-        certificate(scratch.path());
         Self { running, scratch }
     }
 
     fn tap(&self, more: &[&str]) -> Tap {
         let to = format!("127.0.0.1:{}", self.running.port().unwrap());
+        if more.contains(&"cert.pem") {
+            certificate(self.scratch.path());
+        }
         Tap::begin(PROGRAM, self.scratch.path(), "127.0.0.1:0", &to, more)
     }
 

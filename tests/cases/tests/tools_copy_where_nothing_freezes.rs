@@ -8,6 +8,7 @@ use evenkeel_cases::storm::Storm;
 use evenkeel_cases::{Site, back_up, quiet};
 use evenkeel_op::{Cancel, ErrorKind};
 use evenkeel_repository::Repository;
+use evenkeel_testkit::effort::rounds;
 use evenkeel_testkit::servers::make_server_dir;
 use evenkeel_testkit::servers::mariadb_10_11;
 use evenkeel_testkit::{LoopFs, Marks};
@@ -185,7 +186,7 @@ fn tables_that_change_during_the_copy_are_whole() {
     let storm = Storm::start(site.running(), 20_261_121);
     let traffic = site.traffic(2);
     let mut taken = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..rounds("copies of changing tables", 2, 3) {
         storm.wait_for(30);
         let before = traffic.marks();
         let done = back_up(&engine(&site)).unwrap();

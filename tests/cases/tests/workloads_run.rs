@@ -5,7 +5,8 @@ use evenkeel_cases::SMALL;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
+use evenkeel_testkit::effort::{draw, is_full};
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::wait::until_within;
 use evenkeel_testkit::{Scratch, TestServer, until};
 use serde_json::Value;
@@ -62,12 +63,12 @@ fn case(server: &TestServer) {
     let sound = done(run(tpcc(&running, "check", &[])));
     assert_eq!(sound["conditions"].as_array().map(Vec::len), Some(12));
 
-    let flags = ["-c", "4", "-r", "1", "-l", "4", "-i", "1", "--seed", "7"];
+    let flags = ["-c", "4", "-r", "1", "-l", "2", "-i", "1", "--seed", "7"];
     let report = done(run(tpcc(&running, "run", &flags)));
     let counts = kinds(&report, "done");
     assert!(counts.iter().all(|count| *count > 0), "{report}");
     assert_eq!(kinds(&report, "failed"), [0; 5], "{report}");
-    assert_eq!(report["intervals"].as_array().map(Vec::len), Some(5));
+    assert_eq!(report["intervals"].as_array().map(Vec::len), Some(3));
     let tpmc = report["tpmc"].as_f64().expect("a number");
     let seconds = report["seconds"].as_f64().expect("a number");
     assert!(
@@ -123,8 +124,7 @@ fn like_tpcc_mysql(running: &Running, session: &mut Session) {
         "-r",
         "0",
         "-l",
-        // A disk that others use may take a second for a commit.
-        "4",
+        "2",
         "--like-tpcc-mysql",
         "--repeat",
         "2",
@@ -152,30 +152,30 @@ fn like_tpcc_mysql(running: &Running, session: &mut Session) {
 }
 
 #[test]
-fn mariadb() {
-    case(&mariadb_10_11());
+fn on_mariadb() {
+    for server in draw("servers of MariaDB", &[mariadb_10_11(), mariadb_11_8()], 1) {
+        case(&server);
+    }
 }
 
 #[test]
-fn mysql8() {
-    case(&mysql_8_0_15());
-}
-
-#[test]
-fn mysql57() {
-    case(&mysql_5_7_22());
-}
-
-#[test]
-fn newer() {
-    newer_servers().iter().for_each(case);
+fn on_mysql() {
+    let servers = [mysql_8_0_15(), mysql_5_7_22(), mysql_9()];
+    for server in draw("servers of MySQL", &servers, 1) {
+        case(&server);
+    }
 }
 
 #[test]
 fn a_killed_load_resumes() {
     let scratch = Scratch::new();
     let running = start(&mariadb_10_11(), &scratch);
-    let mut load = tpcc(&running, "load", &["-w", "1", "--threads", "2"]);
+    // Tables of the specification's sizes, or less work in more parts.
+    let (scale, other): (&[&str], &[&str]) = match is_full() {
+        true => (&["-w", "1"], &["-w", "1", "--tiny"]),
+        false => (&["-w", "20", "--tiny"], &["-w", "20"]),
+    };
+    let mut load = tpcc(&running, "load", &[scale, &["--threads", "2"]].concat());
     load.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = load.spawn().unwrap();
     let mut session = running.session().unwrap();
@@ -186,12 +186,12 @@ fn a_killed_load_resumes() {
     });
     child.kill().unwrap();
     child.wait().unwrap();
-    let went_on = done(run(tpcc(&running, "load", &["-w", "1"])));
+    let went_on = done(run(tpcc(&running, "load", scale)));
     assert!(number(&went_on["parts_found"]) > 0, "{went_on}");
     assert!(number(&went_on["parts_loaded"]) > 0, "{went_on}");
     done(run(tpcc(&running, "check", &[])));
     // Another scale would not fit to it.
-    let other = run(tpcc(&running, "load", &["-w", "1", "--tiny"]));
+    let other = run(tpcc(&running, "load", other));
     assert_eq!(other.code, Some(14), "{other:?}");
 }
 

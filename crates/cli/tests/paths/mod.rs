@@ -6,6 +6,7 @@ pub(crate) mod rows;
 mod said;
 mod server;
 
+use evenkeel_testkit::effort::{Part, share};
 use fixture::Fixture;
 use rows::Row;
 use said::Said;
@@ -32,17 +33,27 @@ const OTHERS: [Spelling; 4] = [
     Spelling::Link,
 ];
 
+/// Each row by its number with each of the other spellings; in a sample with one, and its neighbours with others.
+fn spellings(rows: usize) -> Vec<(usize, Spelling)> {
+    let count = OTHERS.len();
+    let of_row = |row: usize| (0..count).map(move |nth| (row, OTHERS[(row + nth) % count]));
+    let all: Vec<_> = (0..rows).flat_map(of_row).collect();
+    share("spellings of paths", &all, Part::new(0, count))
+}
+
 /// Runs every row in every spelling; panics with all that differ.
 pub(crate) fn run_all(rows: &[Row]) {
     let fixture = Fixture::make();
+    let spellings = spellings(rows.len());
     let mut wrong = Vec::new();
-    for row in rows {
+    for (number, row) in rows.iter().enumerate() {
         let first = run(row, Spelling::Absolute, &fixture);
         if first.code != Some(row.code) || !first.text.contains(&row.reported) {
             wrong.push(format!("it ends otherwise: {row:#?}\n{first:#?}"));
             continue;
         }
-        for spelling in OTHERS {
+        let others = spellings.iter().filter(|(of, _)| *of == number);
+        for &(_, spelling) in others {
             let other = run(row, spelling, &fixture);
             if other != first {
                 wrong.push(format!(

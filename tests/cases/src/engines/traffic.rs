@@ -4,6 +4,7 @@ use super::{SETTLED, Subject};
 use evenkeel_op::Result;
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_testkit::effort::is_full;
 use evenkeel_testkit::wait::until_within;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,6 +13,10 @@ use std::time::Duration;
 
 /// How long a busy host may take to let every client take its turns: each of them is synced to disk.
 const PATIENCE: Duration = Duration::from_secs(240);
+
+/// How long a client rests after each turn in a sample. Without a rest, clients and server take all that a busy
+/// host has for as long as a lock is waited for, and what they have written by then takes as long to check.
+const REST: Duration = Duration::from_millis(5);
 
 /// Between which turns something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +40,7 @@ struct ClientCounts {
     lost: Mutex<Option<String>>,
 }
 
-/// Clients that write as fast as the server takes it, while they are let.
+/// Clients that write while they are let: in full as fast as the server takes it.
 #[derive(Debug)]
 pub struct EngineTraffic {
     clients: Vec<(Subject, Arc<ClientCounts>)>,
@@ -71,11 +76,15 @@ impl EngineTraffic {
             let (subject, place) = (*subject, Arc::clone(place));
             let mut session = open(subject, &self.options)?;
             let stop = Arc::clone(&self.stop);
+            let rest = rest_after(subject);
             self.running.push(std::thread::spawn(move || {
                 while !stop.load(Ordering::SeqCst) {
                     if let Err(error) = take_turn(&mut session, subject, &place) {
                         *place.lost.lock().expect("a place") = Some(error.chain());
                         return;
+                    }
+                    if !rest.is_zero() {
+                        std::thread::sleep(rest);
                     }
                 }
             }));
@@ -138,6 +147,15 @@ impl Drop for EngineTraffic {
         for thread in self.running.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+/// Longer where nothing is ever deleted: each row is read again of each image.
+fn rest_after(subject: Subject) -> Duration {
+    match subject {
+        _ if is_full() => Duration::ZERO,
+        Subject::Table { changes: false, .. } => REST * 5,
+        _ => REST,
     }
 }
 

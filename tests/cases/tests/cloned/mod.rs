@@ -43,7 +43,7 @@ impl Case {
 
     /// Clones under traffic, starts a server on the clone, and checks that it has the bank of one point in time.
     pub(crate) fn clone_and_check(&self, target: &str, command: Command) -> Ended {
-        let traffic = self.site.traffic(4);
+        let traffic = self.site.traffic(2);
         traffic.wait_for(50);
         let before = traffic.marks();
         let ended = run(command);

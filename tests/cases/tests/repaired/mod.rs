@@ -237,6 +237,17 @@ impl Case {
             .count()
     }
 
+    /// Waits until there are none. To look at all processes of the host is much: it is not done again at once.
+    pub(crate) fn wait_for_processes(&self) {
+        until("no process is left", || {
+            let is_none = self.processes() == 0;
+            if !is_none {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            is_none
+        });
+    }
+
     /// After a kill of everybody, any command that heals the server starts what stands.
     pub(crate) fn heal(&self) {
         until("the SQL thread runs again", || {
@@ -251,7 +262,7 @@ impl Case {
 
     pub(crate) fn assert_it_runs(&self) {
         // A watchdog that is still at work starts what the next run has stopped.
-        until("no process is left", || self.processes() == 0);
+        self.wait_for_processes();
         wait_until_it_applies(&self.replica);
         let channel = status(&self.replica).channels.remove(0);
         assert_eq!(channel.applier, ThreadState::Running);
@@ -372,7 +383,7 @@ impl Writer {
                 ] {
                     go(&mut session, &sql);
                 }
-                std::thread::sleep(Duration::from_millis(15));
+                std::thread::sleep(Duration::from_millis(40));
             }
         });
         Self {
