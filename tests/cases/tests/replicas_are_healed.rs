@@ -101,6 +101,55 @@ fn lock_wait(case: &Case) {
         free.unwrap().as_deref() == Some("1")
     });
     case.repairs(1, "lock-wait");
+    trio.sql(1, "SET GLOBAL innodb_lock_wait_timeout = 50");
+    trio.sql(1, "SET GLOBAL slave_transaction_retries = 10");
+    trio.order(1, "STOP", "SQL_THREAD");
+    trio.order(1, "START", "SQL_THREAD");
+}
+
+/// MySQL: an IO thread that gave up is started once the source lets it in.
+fn gave_up(case: &Case) {
+    let trio = &case.trio;
+    let tries = |count: u32| {
+        trio.order(1, "STOP", "IO_THREAD");
+        trio.change(1, &format!("MASTER_RETRY_COUNT={count}"));
+        trio.order(1, "START", "IO_THREAD");
+    };
+    trio.sql(0, "ALTER USER repl@'%' IDENTIFIED BY 'other'");
+    tries(1);
+    trio.until(1, "it gives up", |channel| {
+        channel.receiver == ThreadState::Stopped && channel.receiver_error.is_some()
+    });
+    trio.sql(0, "ALTER USER repl@'%' IDENTIFIED BY 's3cret'");
+    case.repairs(1, "login-refused");
+    tries(86_400);
+    trio.catch_up();
+}
+
+/// MySQL: gaps that parallel workers leave when they are killed are closed.
+fn gaps(case: &mut Case) {
+    let trio = &mut case.trio;
+    for sql in [
+        "SET GLOBAL transaction_write_set_extraction = 'XXHASH64'",
+        "SET GLOBAL binlog_transaction_dependency_tracking = 'WRITESET'",
+    ] {
+        trio.sql(0, sql);
+    }
+    let mut held = trio.session(1);
+    held.run("BEGIN").unwrap();
+    held.run("INSERT INTO shop.a VALUES (700, 700, 'held')")
+        .unwrap();
+    for id in 700..704 {
+        trio.sql(0, &format!("INSERT INTO shop.a VALUES ({id}, {id}, 'gap')"));
+    }
+    until("later ones are applied", || {
+        let count = "SELECT COUNT(*) FROM shop.a WHERE id > 700";
+        trio.session(1).value(count).unwrap().as_deref() == Some("3")
+    });
+    trio.kill(1);
+    drop(held);
+    trio.restart(1, &["--skip-slave-start", "--read-only=ON"]);
+    case.repairs(1, "applied-with-gaps");
 }
 
 /// What the journal counts forbids more.
@@ -195,6 +244,12 @@ fn of_each_server() {
         too_often(&case);
         refused(&case);
         drift(&case);
+        if !case.trio.is_mariadb() {
+            gave_up(&case);
+        }
+        if case.has_workers() {
+            gaps(&mut case);
+        }
         source_gone(&mut case);
         case.history_is_whole();
     }
@@ -267,6 +322,9 @@ fn others_are_told() {
 
     // The daemon repairs what it finds, and hands over what it may not repair.
     let daemon = case.daemon(&[ALL, "--every=5s", &log.option()]);
+    case.trio.until(1, "the daemon has repaired it", |channel| {
+        channel.applier == ThreadState::Running && channel.applier_error.is_none()
+    });
     case.trio.catch_up();
     case.trio.order(2, "STOP", "");
     until("the hook was run", || {

@@ -8,36 +8,45 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  evenkeel replica heal db1 db2 db3                     What would be done, and what forbids it
-  evenkeel replica heal db1 db2 db3 --allow restart,relay-reset --execute --journal /var/lib/evenkeel/heal
-  evenkeel replica heal --fleet FLEET.toml --allow restart --execute --every 30s --hook /usr/local/bin/page
+  evenkeel replica heal db1 db2 db3       What would be done, and what forbids it
+  evenkeel replica heal db1 db2 db3 --allow restart,relay-reset --execute \\
+      --journal /var/lib/evenkeel/heal
+  evenkeel replica heal --fleet FLEET.toml --allow restart --execute \\
+      --journal /var/lib/evenkeel/heal --every 30s --hook /usr/local/bin/page
   evenkeel replica heal --history --journal /var/lib/evenkeel/heal
 
-Name the source and all its replicas. They are diagnosed as by 'replica diagnose'. Without --execute, each failure is
-shown with its repair and with every rule that forbids it. With --execute, what no rule forbids is repaired: one
-replica at a time, and all servers are looked at again before the next. Afterwards the replica is compared with its
-source, row by row.
+Name the source and all its replicas. They are diagnosed as by 'replica
+diagnose'. Without --execute, each failure is shown with its repair and with
+every rule that forbids it. With --execute, what no rule forbids is repaired:
+one replica at a time, and all servers are looked at again before the next.
+Afterwards the replica is compared with its source, row by row.
 
 Classes for --allow:
-  restart      start a thread that gave up: after a lock wait, after a source that was away or refused the login,
-               after gaps of parallel workers
-  relay-reset  delete a damaged relay log, and fetch it again from where the SQL thread is
-  row-repair   make rows that differ the source's, with the journal of 'replica repair'
-  resync       names the command only: it runs on the replica's own host
+  restart      start a thread that gave up: after a lock wait, after a source
+               that was away or refused the login, after gaps of workers
+  relay-reset  delete a damaged relay log, and fetch it again from where the
+               SQL thread is
+  row-repair   make rows that differ the source's, as 'replica repair' does
+  resync       only names the command: it runs on the replica's own host
 
-Nothing is done while the source does not answer, on a delayed replica, where clients can write on a replica
-(read_only is off), while something could not be checked, when most replicas of a source have the same failure, to
-the last healthy replica, or a second time within an hour (--max-repairs). A thread that was stopped without an error
-stays stopped. Nothing is ever skipped, reset or written on a source, and no replica is promoted: --hook passes on
-what is not healed. A second healer is refused by a lock on the source (GET_LOCK), which ends with its session.
+Nothing is done while the source does not answer, on a delayed replica, where
+clients can write on a replica (read_only is off), while something could not
+be checked, when most replicas of a source have the same failure, to the last
+healthy replica, or a second time within an hour (--max-repairs). A thread
+that was stopped without an error stays stopped. Nothing is ever skipped or
+written on a source, and no replica is promoted: --hook passes on what is not
+healed. A second healer is refused by a lock on the source (GET_LOCK), which
+ends with its session.
 
-If it is killed, a watchdog starts the threads that were stopped, and the same command does the rest.
+If it is killed, a watchdog starts the threads that were stopped, and the same
+command does the rest.
 
-Privileges: those of 'replica diagnose' and 'replica checksum'; on replicas also RELOAD (MySQL), and for row-repair
-those of 'replica repair'.
+Privileges: those of 'replica diagnose' and 'replica checksum'; on replicas
+also RELOAD (MySQL), and for row-repair those of 'replica repair'.
 
-Exit code: 0 if nothing is wrong, or all of it was repaired and its rows are equal; 3 if some of it was, or something
-could not be checked or compared; 4 if something is wrong and nothing was repaired; 11 if another healer is at work.
+Exit code: 0 if nothing is wrong, or all of it was repaired and its rows are
+equal; 3 if some of it was, or something could not be checked or compared; 4 if
+something is wrong and nothing was repaired; 11 if another healer is at work.
 With --every, 130 or 143 when it is stopped.";
 
 /// Repair replicas by itself, as far as it is allowed: first as a plan.

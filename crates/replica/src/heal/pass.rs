@@ -219,13 +219,35 @@ fn steps(finding: &Finding, decision: &Decision, diagnosis: &Diagnosis) -> Vec<S
         ],
         Some(HealClass::Resync) => {
             let mut all = finding.repair.clone();
-            all.push(says(
-                "on its own host: evenkeel replica resync --datadir DIR --ssh SIBLING --execute",
-            ));
+            let command = "evenkeel replica resync --datadir DIR --ssh HOST --execute";
+            all.push(says(&match sibling(finding, diagnosis) {
+                Some(name) => format!("on its own host, with the host of {name}: {command}"),
+                None => format!("on its own host, with that of a healthy sibling: {command}"),
+            }));
             all
         }
         _ => finding.repair.clone(),
     }
+}
+
+/// Returns a replica of the same source with nothing wrong.
+fn sibling<'a>(finding: &Finding, diagnosis: &'a Diagnosis) -> Option<&'a str> {
+    let servers = &diagnosis.servers;
+    let sources = |at: usize| -> BTreeSet<usize> {
+        let facts = servers[at].facts.as_ref().ok();
+        let channels = facts.into_iter().flat_map(|facts| facts.channels.iter());
+        channels
+            .filter_map(|one| source_of(servers, at, one))
+            .collect()
+    };
+    let own = sources(finding.server);
+    let is_one = |at: &usize| {
+        *at != finding.server
+            && !sources(*at).is_disjoint(&own)
+            && diagnosis.findings.iter().all(|one| one.server != *at)
+    };
+    let found = (0..servers.len()).find(is_one);
+    found.map(|at| servers[at].name.as_str())
 }
 
 /// Compares every replica with nothing wrong with its source.

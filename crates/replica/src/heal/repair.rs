@@ -144,7 +144,10 @@ pub(super) fn heal_one(
 
 /// A source that answered a moment ago, and does not any more.
 fn not_begun(id: String, error: &Error, journal: &mut HealJournal) -> Result<Healed> {
-    let why = format!("the lease on the source was not to be had: {}", error.chain());
+    let why = format!(
+        "the lease on the source was not to be had: {}",
+        error.chain()
+    );
     let outcome = HealOutcome::Failed;
     journal.add(HealEvent::Ended {
         id: id.clone(),

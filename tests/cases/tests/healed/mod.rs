@@ -12,6 +12,9 @@ use std::process::{Child, Command, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
+/// The server whose replicas apply in parallel.
+const WITH_WORKERS: &str = "mysql-8.0.15";
+
 /// A source, two replicas where clients cannot write, and a journal.
 pub(crate) struct Case {
     pub(crate) trio: Trio,
@@ -20,7 +23,14 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn start(server: TestServer, by: By) -> Self {
-        let trio = Trio::start(server, by, &[], PROGRAM);
+        let workers: &[&'static str] = match server.id {
+            WITH_WORKERS => &[
+                "--slave-parallel-workers=4",
+                "--slave-parallel-type=LOGICAL_CLOCK",
+            ],
+            _ => &[],
+        };
+        let trio = Trio::start(server, by, workers, PROGRAM);
         for replica in [1, 2] {
             trio.sql(replica, "SET GLOBAL read_only = ON");
         }
@@ -29,8 +39,17 @@ impl Case {
         Self { trio, scratch }
     }
 
+    /// Whether transactions are applied in parallel, and may leave gaps.
+    pub(crate) fn has_workers(&self) -> bool {
+        self.trio.server.id == WITH_WORKERS
+    }
+
     fn journal(&self) -> String {
-        format!("{}={}", super::JOURNAL, self.scratch.join("journal").display())
+        format!(
+            "{}={}",
+            super::JOURNAL,
+            self.scratch.join("journal").display()
+        )
     }
 
     /// Plans a healing run of these, with as many repairs as there are.
