@@ -261,6 +261,19 @@ pub const RESYNC: [&str; 9] = [
     "resync::removed",
 ];
 
+/// Points of the repair of a relay log, in their order. At the first three, nothing has been done yet.
+pub const HEAL_RELAY_LOG: [&str; 6] = [
+    "heal::begun",
+    "heal::leased",
+    "heal::stepped",
+    "heal::started",
+    "heal::well",
+    "heal::proved",
+];
+
+/// Other points of a healer.
+pub const HEAL_OTHERS: [&str; 2] = ["heal::drained", "heal::rows_planned"];
+
 /// Returns every name above but those of loads, without the `#n` of a later time.
 #[must_use]
 pub fn all() -> Vec<&'static str> {
@@ -297,6 +310,8 @@ pub fn all() -> Vec<&'static str> {
         .chain(&CLONE_SENDER)
         .chain(&CLONE_RECEIVER)
         .chain(&RESYNC)
+        .chain(&HEAL_RELAY_LOG)
+        .chain(&HEAL_OTHERS)
         .map(|point| point.split('#').next().unwrap_or(point))
         .collect();
     all.sort_unstable();

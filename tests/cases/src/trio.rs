@@ -9,7 +9,9 @@ use evenkeel_testkit::replicas::has_fetched;
 use evenkeel_testkit::servers::SERVER_DEADLINE;
 use evenkeel_testkit::{By, Scratch, TestServer, until, wait_until_caught_up};
 use serde_json::Value;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What all three have.
 const OPTIONS: [&str; 5] = [
@@ -218,6 +220,39 @@ impl Trio {
         });
     }
 
+    /// Returns a replica's relay logs, each with its length.
+    #[must_use]
+    pub fn relay_files(&self, at: usize) -> Vec<(u64, PathBuf)> {
+        let entries = std::fs::read_dir(self.datadir(at)).unwrap();
+        let is_log = |name: &str| {
+            let number = name.strip_prefix("relay.");
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        };
+        entries
+            .map(Result::unwrap)
+            .filter(|entry| is_log(&entry.file_name().to_string_lossy()))
+            .map(|entry| (entry.metadata().unwrap().len(), entry.path()))
+            .collect()
+    }
+
+    /// Damages a replica's relay log in what comes next, of 20 rows from the number `first` on, at a place of the
+    /// newest one that its length leads to. Its applier has failed then.
+    #[track_caller]
+    pub fn damage_relay_log(&self, at: usize, first: u32, place: impl Fn(u64) -> u64) {
+        self.order(at, "STOP", "SQL_THREAD");
+        for id in first..first + 20 {
+            let row = format!("INSERT INTO shop.a VALUES ({id}, {id}, REPEAT('x', 50))");
+            self.sql(0, &row);
+        }
+        self.until_fetched(at);
+        let (length, path) = self.relay_files(at).into_iter().max().unwrap();
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        // In what comes next: MariaDB with GTIDs deletes it if the receiver stands too.
+        file.write_all_at(&[0xff; 300], place(length)).unwrap();
+        self.order(at, "START", "SQL_THREAD");
+        self.until_applier_fails(at);
+    }
+
     /// Waits until both replicas have applied everything, and compares all tables.
     #[track_caller]
     pub fn catch_up(&self) {
@@ -268,6 +303,12 @@ impl Trio {
     /// Runs a verb of `replica` about these.
     #[must_use]
     pub fn asks(&self, verb: &str, which: &[usize], more: &[&str]) -> Ended {
+        run(self.command(verb, which, more))
+    }
+
+    /// Plans a run of a verb of `replica` about these.
+    #[must_use]
+    pub fn command(&self, verb: &str, which: &[usize], more: &[&str]) -> Command {
         let sockets: Vec<String> = which
             .iter()
             .map(|at| self.running(*at).socket().display().to_string())
@@ -275,7 +316,7 @@ impl Trio {
         let mut args = vec!["replica", verb, "--no-defaults", "-uroot"];
         args.extend(sockets.iter().map(String::as_str));
         args.extend(more);
-        run(self.evenkeel.command(&args))
+        self.evenkeel.command(&args)
     }
 
     /// Diagnoses all three until what is found about a server is this, and returns it. Nothing else may be found.

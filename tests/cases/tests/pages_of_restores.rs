@@ -294,6 +294,45 @@ fn diagnose() {
 }
 
 #[test]
+fn heal() {
+    let house = House::new("db2", PROGRAM);
+    house.start_another("db1", 1, "--binlog-format=ROW");
+    house.sql_of(
+        "db1",
+        "CREATE USER repl@'%' IDENTIFIED BY 's3cret'; GRANT REPLICATION SLAVE ON *.* TO repl@'%'; \
+         CREATE DATABASE stock; CREATE TABLE stock.orders (id INT PRIMARY KEY, state INT); \
+         INSERT INTO stock.orders VALUES (1, 1)",
+    );
+    house.start_mariadb();
+    house.sql("DROP DATABASE shop; RESET MASTER; SET GLOBAL read_only = ON");
+    house.sql("SET GLOBAL innodb_lock_wait_timeout = 1, slave_transaction_retries = 0");
+    house.sql(
+        "CHANGE MASTER TO MASTER_HOST='db1', MASTER_USER='repl', MASTER_PASSWORD='s3cret', \
+         MASTER_USE_GTID=slave_pos; START SLAVE",
+    );
+    house.until("mariadb -e 'SELECT * FROM stock.orders' | grep 1");
+    let mut page = Page::open(&house, "tasks/heal.md");
+    let account = page.take("CREATE USER");
+    house.sql_of("db1", &account);
+    house.until("mariadb -u healer -p'correct horse' -e 'SELECT 1'");
+    page.write("[client]", "~/.my.cnf", "600");
+    house.run(
+        "mariadb --no-defaults -e 'BEGIN; UPDATE stock.orders SET state = 7; SELECT SLEEP(5)' &
+         sleep 0.5
+         mariadb --no-defaults -h db1 -e 'UPDATE stock.orders SET state = 2'
+         wait
+         until mariadb --no-defaults -e 'SHOW SLAVE STATUS\\G' | grep -q 'Slave_SQL_Running: No'; do sleep 0.1; done",
+    );
+    page.code("--allow restart db1 db2", 4);
+    page.run("--allow restart db1 db2");
+    page.run("--execute");
+    let healer = "tests/cases/tests/replicas_are_healed.rs";
+    page.pass("evenkeel replica heal --fleet", healer, "--every=5s");
+    page.run("--history");
+    page.end();
+}
+
+#[test]
 fn replica() {
     let house = House::new("db2", PROGRAM);
     house.start_another("db1", 1, "");

@@ -2,7 +2,7 @@
 
 mod diagnosed;
 
-use diagnosed::{damage, purge, relay_files, source_log};
+use diagnosed::{damage, purge, source_log};
 use evenkeel_cases::trio::Trio;
 use evenkeel_server::replication::{Positioning, ThreadState};
 use evenkeel_testkit::servers::{
@@ -10,7 +10,7 @@ use evenkeel_testkit::servers::{
 };
 use evenkeel_testkit::{By, LoopFs};
 use rustix::process::{Pid, Signal, kill_process};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
@@ -238,18 +238,7 @@ fn relay_logs(trio: &Trio) {
 }
 
 fn damaged_relay_log(trio: &Trio, first: u32, at: impl Fn(u64) -> u64) {
-    trio.order(1, "STOP", "SQL_THREAD");
-    for id in first..first + 20 {
-        let row = format!("INSERT INTO shop.a VALUES ({id}, {id}, REPEAT('x', 50))");
-        trio.sql(0, &row);
-    }
-    trio.until_fetched(1);
-    let (length, path) = relay_files(trio).into_iter().max().unwrap();
-    let file = std::fs::File::options().write(true).open(path).unwrap();
-    // In what comes next: MariaDB with GTIDs deletes it if the receiver stands too.
-    file.write_all_at(&[0xff; 300], at(length)).unwrap();
-    trio.order(1, "START", "SQL_THREAD");
-    trio.until_applier_fails(1);
+    trio.damage_relay_log(1, first, at);
     let found = trio.finds(1, "relay-log-damaged");
     assert_eq!(found["class"], "automatic");
     trio.repair(1, &found);
@@ -388,7 +377,7 @@ fn at_risk(trio: &mut Trio) {
 /// Relay logs that are not there.
 fn gone(trio: &mut Trio) {
     trio.stop(1);
-    for (_, path) in relay_files(trio) {
+    for (_, path) in trio.relay_files(1) {
         std::fs::remove_file(path).unwrap();
     }
     trio.restart(1, &["--skip-slave-start"]);

@@ -16,6 +16,7 @@ mod digest;
 mod dump;
 mod far_side;
 mod fleet;
+mod heal;
 mod health;
 mod import;
 mod inspect;
@@ -60,6 +61,7 @@ pub use digest::{Digest, DigestHistory, DigestRules, DigestSort, DigestSource};
 pub use dump::{Dump, DumpFormat, DumpLock};
 pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use fleet::Fleet;
+pub use heal::ReplicaHeal;
 pub use health::{
     Health, HealthCheck, HealthChecks, HealthDrain, HealthRole, HealthRules, HealthRun,
     HealthStatus, HealthUndrain, HealthVerb,

@@ -1,6 +1,6 @@
 //! `replica`.
 
-use super::{Connection, ReplicaRepair, ReplicaResync, Servers, span};
+use super::{Connection, ReplicaHeal, ReplicaRepair, ReplicaResync, Servers, span};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,8 @@ Examples:
   evenkeel replica diagnose db1 db2 db3         What is wrong, what repairs it, and what not to do
   evenkeel replica checksum db2                 Whether db2 has the rows of its source
   evenkeel replica repair db2 --output PLAN     What would make them so
-  evenkeel replica resync --datadir DIR --ssh root@db3    A new copy of db3's files in place of broken ones";
+  evenkeel replica resync --datadir DIR --ssh root@db3    A new copy of db3's files in place of broken ones
+  evenkeel replica heal db1 db2 db3             What could be repaired without you, and what forbids it";
 
 /// Show replicas and their sources, and say what is wrong with them.
 #[derive(Args, Debug)]
@@ -35,6 +36,8 @@ pub enum ReplicaVerb {
     Repair(Box<ReplicaRepair>),
     /// Make a broken replica new from a healthy one, in place: first as a plan.
     Resync(Box<ReplicaResync>),
+    /// Repair replicas by itself, as far as it is allowed: first as a plan.
+    Heal(Box<ReplicaHeal>),
 }
 
 const STATUS: &str = "\

@@ -69,6 +69,9 @@ pub fn writes_a_stream(verb: &Verb) -> bool {
         Verb::Dump(args) => dump::is_stream(args),
         Verb::Capture(_) | Verb::Qps(_) | Verb::Top(_) => true,
         Verb::Health(args) => matches!(args.verb, HealthVerb::Run(_)),
+        Verb::Replica(args) => {
+            matches!(&args.verb, ReplicaVerb::Heal(heal) if heal.every.is_some())
+        }
         _ => false,
     }
 }

@@ -56,6 +56,7 @@ const MEANT: &[(&[&str], &str)] = &[
     (&["rollback", "save"], "baseline"),
     (&["archive", "binlogs", "binlog-archive"], "binlog archive"),
     (&["heal", "repair", "innochecksum"], "check"),
+    (&["heal"], "replica heal"),
     (&["resync", "reseed", "reclone"], "replica resync"),
     (&["key", "encrypt"], "keys"),
     (

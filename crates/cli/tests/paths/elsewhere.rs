@@ -1,6 +1,6 @@
 //! Paths that mean something only to a server that runs, and the test in `tests/cases/` that has one.
 
-pub(crate) const PATHS: [(&str, &str); 40] = [
+pub(crate) const PATHS: [(&str, &str); 42] = [
     ("backup --engine-tool", "relative_paths_mean_the_same"),
     ("backup --snapshot-dir", "relative_paths_mean_the_same"),
     ("bench cache --memcached", "small_benches_run"),
@@ -36,6 +36,8 @@ pub(crate) const PATHS: [(&str, &str); 40] = [
     ("replay --html", "replays_compare_outcomes"),
     ("replay --tmpdir", "replays_compare_outcomes"),
     ("replica checksum --state", "replicas_are_compared"),
+    ("replica heal --drain", "replicas_are_healed"),
+    ("replica heal --journal", "replicas_are_healed"),
     ("replica repair --execute", "replicas_are_repaired"),
     ("replica repair --journal", "replicas_are_repaired"),
     ("replica repair --output", "replicas_are_repaired"),

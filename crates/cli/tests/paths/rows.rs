@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 38] = [
+const CONNECTING: [(&str, &str); 39] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -82,6 +82,7 @@ const CONNECTING: [(&str, &str); 38] = [
     ("replay", "{slow.log} --read-only"),
     ("replica checksum", ""),
     ("replica diagnose", ""),
+    ("replica heal", ""),
     ("replica repair", "--output={new}"),
     ("replica resync", "--datadir={datadir}"),
     ("replica status", ""),
@@ -280,6 +281,8 @@ restore --target | directory | 0 | "target": "PATH" | restore {repository} --tar
 restore repository | repository | 0 | "files": 1 | restore {} --target={new}
 replica checksum --fleet | watched.toml | 14 | nobody is let in | replica checksum a --fleet={}
 replica diagnose --fleet | watched.toml | 14 | nobody is let in | replica diagnose --fleet={}
+replica heal --fleet | watched.toml | 14 | nobody is let in | replica heal --fleet={}
+replica heal --hook | no-program | 14 | nobody is let in | replica heal --no-defaults --socket={socket} --allow=restart --execute --journal={new} --hook={}
 replica repair --fleet | watched.toml | 14 | nobody is let in | replica repair a --output={new} --fleet={}
 replica status --fleet | watched.toml | 14 | nobody is let in | replica status --fleet={}
 top --fleet | watched.toml | 14 | nobody is let in | top --fleet={} --count=1 --interval=500ms

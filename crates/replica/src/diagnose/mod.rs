@@ -12,7 +12,7 @@ mod finding;
 mod greeting;
 mod quiet;
 mod receiver;
-mod seen;
+pub(crate) mod seen;
 mod tables;
 
 pub use catalogue::{Class, Entry, Failure};

@@ -97,15 +97,7 @@ impl<'a> Seen<'a> {
     /// Returns whether the source still has what the SQL thread needs next; `None` where that is not known.
     pub(super) fn has_what_comes_next(&self, subject: &Subject<'_>) -> Option<bool> {
         let source = self.later[self.source(subject)?].facts.as_ref().ok()?;
-        if subject.channel.positioning == Positioning::Gtid
-            && subject.facts.gtid_kind() == GtidKind::MySql
-            && !source.logged.is_empty()
-        {
-            return Some(source.purged.is_subset(&subject.facts.applied));
-        }
-        let at = subject.channel.executed.as_ref()?;
-        (!source.log_files.is_empty())
-            .then(|| source.log_files.iter().any(|file| file.name == at.file))
+        has_next(source, subject.facts, subject.channel)
     }
 
     /// Returns what the source says about where the applier is by file and position.
@@ -154,4 +146,17 @@ impl<'a> Seen<'a> {
         }
         not
     }
+}
+
+/// Returns whether a source still has what a replica's SQL thread needs next; `None` where that is not known.
+pub(crate) fn has_next(source: &Facts, replica: &Facts, channel: &Channel) -> Option<bool> {
+    if channel.positioning == Positioning::Gtid
+        && replica.gtid_kind() == GtidKind::MySql
+        && !source.logged.is_empty()
+    {
+        return Some(source.purged.is_subset(&replica.applied));
+    }
+    let at = channel.executed.as_ref()?;
+    let mut files = source.log_files.iter();
+    (!source.log_files.is_empty()).then(|| files.any(|file| file.name == at.file))
 }

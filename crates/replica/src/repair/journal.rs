@@ -3,13 +3,14 @@
 
 use super::identity::Identity;
 use super::plan::{PlannedTable, now};
+use crate::chain::{self, ChainFile};
 use evenkeel_op::own_directory::{OwnDirectory, make_unshared};
-use evenkeel_op::{Context, Error, ErrorKind, Result};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use evenkeel_op::{Context, Error, Result};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -75,15 +76,8 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
-/// The file of one repair. One process at a time has it.
-#[derive(Debug)]
-pub(super) struct JournalFile {
-    file: File,
-    last: String,
-    /// Where its whole lines end, if there is more behind them: the next line goes there.
-    whole: Option<u64>,
-    shown: PathBuf,
-}
+/// The file of one repair.
+pub(super) type JournalFile = ChainFile;
 
 /// What a file says.
 #[derive(Debug)]
@@ -127,13 +121,7 @@ impl Journal {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.directory, &*name, flags, Mode::from_raw_mode(0o600));
         let file = File::from(file.map_err(std::io::Error::from).context(failed)?);
-        own(&file, &shown)?;
-        let mut file = JournalFile {
-            file,
-            last: String::new(),
-            whole: None,
-            shown: shown.clone(),
-        };
+        let mut file = ChainFile::empty(file, &shown)?;
         file.append(&JournalRecord::Begun(Box::new(begun)))?;
         rustix::fs::fsync(&self.directory)
             .map_err(std::io::Error::from)
@@ -170,23 +158,17 @@ impl Journal {
                 shown.display()
             )));
         }
-        own(&file, &shown)?;
+        chain::own(&file, &shown)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).context(failed)?;
-        let (records, last, whole) = parse(&text).ok_or_else(|| {
+        let chain = chain::parse(&text).ok_or_else(|| {
             Error::refused(format!(
                 "{} was changed after it was written",
                 shown.display()
             ))
         })?;
-        let file = JournalFile {
-            file,
-            last,
-            // Its last line was being written when that was interrupted.
-            whole: (whole < text.len() as u64).then_some(whole),
-            shown: shown.clone(),
-        };
-        told(records, file)
+        let file = ChainFile::read(file, &chain, &shown);
+        told(chain.records, file)
             .filter(|told| told.begun.id == id && told.begun.schema == SCHEMA)
             .ok_or_else(none)
     }
@@ -215,24 +197,7 @@ impl Journal {
     }
 }
 
-impl JournalFile {
-    /// Adds a line. It is on the disk when this returns.
-    pub(super) fn append(&mut self, record: &JournalRecord) -> Result<()> {
-        let failed = || format!("failed to write {}", self.shown.display());
-        if let Some(whole) = self.whole {
-            self.file.set_len(whole).context(failed)?;
-            self.whole = None;
-        }
-        let text = serde_json::to_string(record).context(failed)?;
-        let hash = chained(&self.last, &text);
-        self.file
-            .write_all(format!("{hash} {text}\n").as_bytes())
-            .context(failed)?;
-        self.file.sync_all().context(failed)?;
-        self.last = hash;
-        Ok(())
-    }
-
+impl ChainFile {
     pub(super) fn committed(&mut self) -> Result<()> {
         self.append(&JournalRecord::Committed { time: now() })
     }
@@ -243,45 +208,6 @@ impl JournalFile {
             committed,
         })
     }
-}
-
-/// Takes a file for this process, for as long as it is open.
-fn own(file: &File, shown: &Path) -> Result<()> {
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
-            ErrorKind::Busy,
-            format!("another run is using {}", shown.display()),
-        )),
-        Err(error) => Err(std::io::Error::from(error))
-            .context(|| format!("failed to lock {}", shown.display())),
-    }
-}
-
-fn chained(last: &str, text: &str) -> String {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(last.as_bytes());
-    hasher.update(text.as_bytes());
-    hasher.finalize().to_hex().to_string()
-}
-
-/// Reads whole lines: the records, the last hash, and how long they are. `None` if they are not as they were written.
-fn parse(text: &[u8]) -> Option<(Vec<JournalRecord>, String, u64)> {
-    let (mut records, mut last, mut whole) = (Vec::new(), String::new(), 0);
-    for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let Some(line) = line.strip_suffix(b"\n") else {
-            break;
-        };
-        whole += line.len() as u64 + 1;
-        let line = std::str::from_utf8(line).ok()?;
-        let (hash, record) = line.split_once(' ')?;
-        if hash != chained(&last, record) {
-            return None;
-        }
-        hash.clone_into(&mut last);
-        records.push(serde_json::from_str(record).ok()?);
-    }
-    Some((records, last, whole))
 }
 
 fn told(records: Vec<JournalRecord>, file: JournalFile) -> Option<Told> {
@@ -307,42 +233,4 @@ fn told(records: Vec<JournalRecord>, file: JournalFile) -> Option<Told> {
         undone_by,
         file,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines() -> Vec<u8> {
-        let (mut text, mut last) = (String::new(), String::new());
-        for by in ["a", "b", "c"] {
-            let record = JournalRecord::Undone {
-                time: now(),
-                by: by.to_owned(),
-            };
-            let record = serde_json::to_string(&record).unwrap();
-            last = chained(&last, &record);
-            text.push_str(&format!("{last} {record}\n"));
-        }
-        text.into_bytes()
-    }
-
-    #[test]
-    fn lines_are_read_as_far_as_they_are_whole() {
-        let text = lines();
-        let (records, _, whole) = parse(&text).unwrap();
-        assert_eq!((records.len(), whole), (3, text.len() as u64));
-        let (records, _, whole) = parse(&text[..text.len() - 1]).unwrap();
-        assert_eq!(records.len(), 2);
-        assert_eq!(parse(&text[..whole as usize]).unwrap().0.len(), 2);
-    }
-
-    #[test]
-    fn changed_lines_are_refused() {
-        let text = String::from_utf8(lines()).unwrap();
-        assert!(parse(text.replace("\"b\"", "\"x\"").as_bytes()).is_none());
-        let without_second: Vec<&str> = text.lines().collect();
-        let text = format!("{}\n{}\n", without_second[0], without_second[2]);
-        assert!(parse(text.as_bytes()).is_none());
-    }
 }

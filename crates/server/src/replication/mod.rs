@@ -16,6 +16,7 @@
 
 mod advance;
 mod filters;
+mod lease;
 mod note;
 mod rejoin;
 mod seed;
@@ -26,6 +27,7 @@ mod watchdog;
 
 pub use advance::Advance;
 pub use filters::Filters;
+pub use lease::{Halted, ReplicaLease};
 pub use note::{LeftStanding, heal};
 pub use rejoin::rejoining;
 pub use seed::{Seeding, SourceCoordinates, seeding};

@@ -139,6 +139,44 @@ pub(super) struct Noted {
     /// Host, port, id and data directory, as the server says them.
     pub(super) server: String,
     pub(super) channels: Vec<String>,
+    #[serde(default)]
+    pub(super) threads: Threads,
+}
+
+/// Which threads of a channel are stopped, and started again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Threads {
+    /// The one that applies.
+    #[default]
+    Applier,
+    /// Both.
+    Both,
+}
+
+impl Threads {
+    fn start(self, channel: &str, abilities: &Abilities) -> String {
+        match self {
+            Self::Applier => statements::applier(Order::Start, channel, abilities),
+            Self::Both => statements::of_channel("START", "", Some(channel), abilities),
+        }
+    }
+}
+
+/// What stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing<'a> {
+    pub(super) channels: &'a [String],
+    pub(super) threads: Threads,
+}
+
+impl Noted {
+    pub(super) fn standing(&self) -> Standing<'_> {
+        Standing {
+            channels: &self.channels,
+            threads: self.threads,
+        }
+    }
 }
 
 /// Returns what tells a server from another.
@@ -244,9 +282,9 @@ fn heal_one(notes: &Notes, name: &OsStr, options: &ConnectOptions) -> Option<Lef
     }
     let Content { noted, stands } = read(&mut file)?;
     let abilities = Abilities::probe(&mut session).ok()?;
-    let statement = |channel: &String| statements::applier(Order::Start, channel, &abilities);
+    let statement = |channel: &String| noted.threads.start(channel, &abilities);
     let statements: Vec<String> = noted.channels.iter().map(statement).collect();
-    let left = start_standing(&mut session, &abilities, &noted.channels, stands.as_ref());
+    let left = start_standing(&mut session, &abilities, &noted.standing(), stands.as_ref());
     let (channels, started) = match left {
         Ok(channels) => (channels, Ok(())),
         Err(error) => (noted.channels, Err(error)),
@@ -295,7 +333,7 @@ fn read(file: &mut File) -> Option<Content> {
 pub(super) fn start_standing(
     session: &mut Session,
     abilities: &Abilities,
-    channels: &[String],
+    standing: &Standing<'_>,
     stands: Option<&Stands>,
 ) -> Result<Vec<String>> {
     let now = Replication::read(session, abilities)?;
@@ -303,7 +341,7 @@ pub(super) fn start_standing(
     for channel in now
         .channels
         .iter()
-        .filter(|one| channels.contains(&one.name))
+        .filter(|one| standing.channels.contains(&one.name))
     {
         let runs = channel.applier == ThreadState::Running;
         let left = stands.and_then(|all| all.iter().find(|(name, _)| *name == channel.name));
@@ -313,7 +351,7 @@ pub(super) fn start_standing(
         if runs && channel.until {
             session.run(&statements::applier(Order::Stop, &channel.name, abilities))?;
         }
-        session.run(&statements::applier(Order::Start, &channel.name, abilities))?;
+        session.run(&standing.threads.start(&channel.name, abilities))?;
         started.push(channel.name.clone());
     }
     Ok(started)

@@ -1,6 +1,6 @@
 //! Stops the appliers of a replica for a moment, cleanly, and lets them continue.
 
-use super::note::{self, Note, Noted, ServerRun, Stands};
+use super::note::{self, Note, Noted, ServerRun, Standing, Stands, Threads};
 use super::seed::SourceCoordinates;
 use super::statements::{self, Order};
 use super::status::{Channel, Positioning, Replication, ThreadState, temporary_tables};
@@ -115,6 +115,7 @@ impl Stopped {
                 process: process.clone(),
                 server: note::identity(&mut session)?,
                 channels: running,
+                threads: Threads::Applier,
             };
             Some(Guarded::new(options, noted, program, limits)?)
         };
@@ -250,7 +251,11 @@ impl Stopped {
             guarded.note.remove();
             return Ok(Some(ending));
         }
-        note::start_standing(&mut self.session, &self.abilities, &guarded.channels, None)?;
+        let standing = Standing {
+            channels: &guarded.channels,
+            threads: Threads::Applier,
+        };
+        note::start_standing(&mut self.session, &self.abilities, &standing, None)?;
         self.wait_until_they_run(&guarded.channels)?;
         fail::fail_point!("applier::started");
         let ending = guarded.watchdog.dismiss();
@@ -454,7 +459,7 @@ impl Stopped {
 }
 
 /// Keeps other runs out for as long as the session lasts, wherever they run.
-fn be_alone(session: &mut Session) -> Result<()> {
+pub(super) fn be_alone(session: &mut Session) -> Result<()> {
     let got = session.value("SELECT GET_LOCK('evenkeel: applier', 0)")?;
     match got.as_deref() {
         Some("1") => Ok(()),

@@ -4,7 +4,7 @@
 //! connects before the stop, too, so that no login is in the way later. What to do, with the
 //! password, comes over its standard input, which says by its end that the other process is gone.
 
-use super::note::{self, ServerRun};
+use super::note::{self, ServerRun, Standing, Threads};
 use crate::abilities::Abilities;
 use crate::connect::Session;
 use crate::options::{ConnectOptions, Secret, ServerKey};
@@ -50,6 +50,7 @@ pub(super) struct Order {
     place: SavedConnection,
     pub(super) process: ServerRun,
     pub(super) channels: Vec<String>,
+    threads: Threads,
     /// Removed once the applier runs again.
     pub(super) note: PathBuf,
     pub(super) limit: Duration,
@@ -119,6 +120,7 @@ impl Order {
             place: SavedConnection::of(options),
             process: noted.process.clone(),
             channels: noted.channels.clone(),
+            threads: noted.threads,
             note,
             limit,
         }
@@ -283,6 +285,7 @@ struct Guard {
     abilities: Abilities,
     process: ServerRun,
     channels: Vec<String>,
+    threads: Threads,
     note: PathBuf,
     limit: Duration,
 }
@@ -299,6 +302,7 @@ impl Guard {
             options,
             process: order.process,
             channels: order.channels,
+            threads: order.threads,
             note: order.note,
             limit: order.limit,
         })
@@ -346,8 +350,12 @@ impl Guard {
             }
         };
         // A stop that was sent just before the sender's end may be done only now: look again.
+        let standing = Standing {
+            channels: &self.channels,
+            threads: self.threads,
+        };
         for _ in 0..LOOKS {
-            note::start_standing(session, &self.abilities, &self.channels, None)?;
+            note::start_standing(session, &self.abilities, &standing, None)?;
             std::thread::sleep(LOOK_PAUSE);
         }
         Ok(())

@@ -4,21 +4,6 @@ use evenkeel_cases::trio::Trio;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// The replica's relay logs, each with its length.
-pub(crate) fn relay_files(trio: &Trio) -> Vec<(u64, std::path::PathBuf)> {
-    let entries = std::fs::read_dir(trio.datadir(1))
-        .unwrap()
-        .map(Result::unwrap);
-    let is_log = |name: &str| {
-        let number = name.strip_prefix("relay.");
-        number.is_some_and(|number| number.parse::<u32>().is_ok())
-    };
-    entries
-        .filter(|entry| is_log(&entry.file_name().to_string_lossy()))
-        .map(|entry| (entry.metadata().unwrap().len(), entry.path()))
-        .collect()
-}
-
 /// Makes a table with an index, and damages the last leaf of its newest index on the replica, or of its rows.
 pub(crate) fn damage(trio: &mut Trio, table: &str, of_rows: bool) {
     trio.sql(

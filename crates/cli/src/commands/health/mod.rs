@@ -53,7 +53,7 @@ fn say(control: &Path, request: &HealthRequest, ui: &Ui) -> Result<HealthStatusA
 }
 
 /// Refuses to run, as root, a program that another user can change.
-fn refuse_program_of_others(program: &Path, hint: &str) -> Result<()> {
+pub(super) fn refuse_program_of_others(program: &Path, hint: &str) -> Result<()> {
     if Binary::is_roots_alone(program) {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 mod asked;
 mod checksum;
 mod diagnose;
+mod heal;
 mod named;
 mod repair;
 mod resync;
@@ -20,6 +21,7 @@ pub(super) fn run(args: &Replica, ui: &Ui) -> Result<u8> {
         ReplicaVerb::Diagnose(args) => diagnose::run(args, ui),
         ReplicaVerb::Checksum(args) => checksum::run(args, ui),
         ReplicaVerb::Repair(args) => repair::run(args, ui),
+        ReplicaVerb::Heal(args) => heal::run(args, ui),
         // The broken replica's host is the one where it is typed.
         ReplicaVerb::Resync(_) => Err(Error::usage("'replica resync' runs on this host only")),
     }

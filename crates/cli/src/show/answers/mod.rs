@@ -67,8 +67,8 @@ pub use queue::{QueueCheckAnswer, QueueSalvageAnswer, forward_metrics, queue_met
 pub use rebuild::RebuildAnswer;
 pub use replay::{ReplayAnswer, earlier_replay};
 pub use replica::{
-    RepairExecutedAnswer, RepairPlannedAnswer, RepairUndoneAnswer, ReplicaChecksumAnswer,
-    ReplicaDiagnoseAnswer, ReplicaStatusAnswer,
+    HealHistoryAnswer, RepairExecutedAnswer, RepairPlannedAnswer, RepairUndoneAnswer,
+    ReplicaChecksumAnswer, ReplicaDiagnoseAnswer, ReplicaHealAnswer, ReplicaStatusAnswer,
 };
 pub use restore::VerifyAnswer;
 pub use rounds::{RoundsAnswer, RoundsPlanAnswer};

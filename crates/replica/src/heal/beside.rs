@@ -1,0 +1,95 @@
+//! What is asked besides the diagnosis, of servers that a repair would touch.
+
+use crate::survey::Target;
+use evenkeel_op::Result;
+use evenkeel_server::connect::Session;
+
+/// Locks that MaxScale's monitor takes on servers that it manages.
+const MAXSCALE_LOCKS: [&str; 2] = ["maxscale_mariadbmonitor", "maxscale_mariadbmonitor_master"];
+/// What other programs are called, by a part of an account's or a schema's name.
+const TOOLS: [(&str, &str); 6] = [
+    ("orchestrator", "orchestrator"),
+    ("replication_manager", "replication-manager"),
+    ("replication-manager", "replication-manager"),
+    ("repman", "replication-manager"),
+    ("maxscale", "maxscale"),
+    ("_vt", "vitess"),
+];
+
+/// What one says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Beside {
+    /// For so long it has been running.
+    pub(super) uptime_s: Option<u64>,
+    /// Programs of others that are at work on it.
+    pub(super) tools: Vec<String>,
+}
+
+/// Asks one server.
+///
+/// Errors: those of the session.
+pub(super) fn ask(target: &Target) -> Result<Beside> {
+    let mut session = Session::open(&target.options)?;
+    let uptime = session.one("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
+    let mut names = Vec::new();
+    for sql in [
+        "SELECT DISTINCT USER FROM information_schema.PROCESSLIST",
+        "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA",
+    ] {
+        let rows = session.rows(sql)?;
+        names.extend(rows.iter().filter_map(|row| row.at(0).map(str::to_owned)));
+    }
+    for lock in MAXSCALE_LOCKS {
+        if session
+            .value(&format!("SELECT IS_USED_LOCK('{lock}')"))?
+            .is_some()
+        {
+            names.push(lock.to_owned());
+        }
+    }
+    Ok(Beside {
+        uptime_s: uptime.and_then(|row| row.at(1)?.parse().ok()),
+        tools: tools_in(&names),
+    })
+}
+
+fn tools_in(names: &[String]) -> Vec<String> {
+    let is_there = |part: &str| {
+        names.iter().any(|name| {
+            let name = name.to_ascii_lowercase();
+            match part {
+                // Short enough to be in other words.
+                "_vt" => name == part || name.starts_with("vt_"),
+                part => name.contains(part),
+            }
+        })
+    };
+    let there = TOOLS.iter().filter(|(part, _)| is_there(part));
+    let mut tools: Vec<String> = there.map(|(_, tool)| (*tool).to_owned()).collect();
+    tools.dedup();
+    tools
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tools_in;
+
+    #[test]
+    fn other_programs_are_known_by_their_names() {
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            tools_in(&names)
+        };
+        assert_eq!(
+            of(&["root", "mysql", "system user", "shop_vtable"]),
+            [""; 0]
+        );
+        assert_eq!(of(&["orchestrator_client"]), ["orchestrator"]);
+        assert_eq!(of(&["maxscale_mariadbmonitor"]), ["maxscale"]);
+        assert_eq!(of(&["_vt", "vt_dba"]), ["vitess"]);
+        assert_eq!(
+            of(&["repman", "replication_manager_schema"]),
+            ["replication-manager"]
+        );
+    }
+}
