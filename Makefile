@@ -27,8 +27,8 @@ UPROBES := $(if $(shell command -v $${CLANG:-clang} 2>/dev/null),--features even
 export PREFIX ?= /usr/local
 export DESTDIR ?=
 
-.PHONY: help setup setup-demo setup-bench nextest deny build install portable queue-plugin packages test-packages release demo test \
-    test-vm soak lint tidy docs bench
+.PHONY: help setup setup-demo setup-bench nextest deny build install portable queue-plugin packages test-packages \
+    release demo test test-vm soak lint tidy docs bench
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile

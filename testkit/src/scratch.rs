@@ -10,6 +10,9 @@ const PREFIX: &str = "evenkeel-test-";
 /// What the product's server launcher calls its directories.
 const LAUNCHER_PREFIX: &str = "evenkeel-";
 
+/// Where temporary files are on a disk.
+const ON_DISK: &str = "/var/tmp";
+
 /// A directory for one test, removed when dropped.
 #[derive(Debug)]
 pub struct Scratch {
@@ -20,11 +23,22 @@ impl Scratch {
     /// Makes an empty directory.
     #[must_use]
     pub fn new() -> Self {
+        Self::below(&parent())
+    }
+
+    /// Makes one on a disk, whatever `make test` does with temporary files: for a test of what the kernel remembers
+    /// of files, and can forget.
+    #[must_use]
+    pub fn on_disk() -> Self {
+        Self::below(Path::new(ON_DISK))
+    }
+
+    fn below(parent: &Path) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         static REAPED: Once = Once::new();
         REAPED.call_once(reap);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = parent().join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path)
             .unwrap_or_else(|e| panic!("failed to create {}: {e}", path.display()));
         Self { path }
@@ -63,7 +77,7 @@ fn parent() -> PathBuf {
 /// Removes the scratch directories, mounts and loop devices of processes that no longer exist.
 pub fn reap() {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    for parent in [parent(), PathBuf::from("/tmp")] {
+    for parent in [parent(), PathBuf::from("/tmp"), PathBuf::from(ON_DISK)] {
         for entry in std::fs::read_dir(&parent).into_iter().flatten().flatten() {
             let name = entry.file_name();
             if !owner_of(&name.to_string_lossy()).is_some_and(is_dead) {

@@ -174,7 +174,7 @@ impl Bars {
             .margin(AROUND)
             .margin_right(x.beyond().max(3 * AROUND))
             .x_label_area_size(BELOW)
-            .y_label_area_size(AROUND)
+            .y_label_area_size(x.before().saturating_sub(AROUND).max(AROUND))
             .build_cartesian_2d(x, rows)
             .ok()?;
         chart
@@ -285,6 +285,30 @@ mod tests {
             assert_eq!(found, 1, "{text}: {svg}");
         }
         assert_eq!(svg.matches("<rect").count(), 2);
+    }
+
+    #[test]
+    fn names_of_values_do_not_reach_beyond_the_left_edge() {
+        let mut small = bars(&[Some(0.000_3), Some(0.9)]);
+        small.axis.scale = crate::plot::Scale::Logarithmic;
+        small.series[0].bars[0] = Some(Bar {
+            value: 0.000_3,
+            spread: None,
+        });
+        let svg = small.to_svg();
+        let lines: Vec<&str> = svg.lines().collect();
+        let mut seen = 0;
+        for pair in lines.windows(2) {
+            let middle = pair[0].contains("text-anchor=\"middle\"");
+            let x = pair[0].split_once("<text x=\"").filter(|_| middle);
+            let Some((x, _)) = x.and_then(|(_, rest)| rest.split_once('"')) else {
+                continue;
+            };
+            let half = canvas::width_of(pair[1].trim()) / 2;
+            assert!(x.parse::<u32>().unwrap() >= half, "{pair:?}");
+            seen += 1;
+        }
+        assert!(seen > 2, "{svg}");
     }
 
     #[test]

@@ -67,6 +67,12 @@ impl Ruler {
         widths.max().unwrap_or(0) / 2 + 6
     }
 
+    /// How far the name of its first value reaches before it, at most.
+    pub(crate) fn before(&self) -> u32 {
+        let first = self.named().first().map(|value| width_of(&shown(*value)));
+        first.unwrap_or(0) / 2 + 6
+    }
+
     /// The values that are named.
     pub(crate) fn named(&self) -> Vec<f64> {
         match self.scale {

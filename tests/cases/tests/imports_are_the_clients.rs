@@ -82,19 +82,22 @@ impl Room {
         let output = command.args(OURS).args(THEIRS).output();
         let output = output.expect("mariadb-dump");
         assert!(output.status.success(), "{output:?}");
-        // Each part begins with the name of its database.
+        // Each part begins with the name of its database. What comes before all of them is of no database.
         let mut sides = [String::new(), String::new()];
-        let mut side = 0;
+        let mut side = None;
         for line in String::from_utf8_lossy(&output.stdout).split('\n') {
             let begins =
                 |names: [&str; 2]| names.iter().any(|name| *line == format!("USE `{name}`;"));
             side = match () {
-                () if begins(OURS) => 0,
-                () if begins(THEIRS) => 1,
+                () if begins(OURS) => Some(0),
+                () if begins(THEIRS) => Some(1),
                 () => side,
             };
-            sides[side].push_str(line);
-            sides[side].push('\n');
+            if let Some(side) = side {
+                let text: &mut String = &mut sides[side];
+                text.push_str(line);
+                text.push('\n');
+            }
         }
         let [ours, theirs] = sides;
         [(ours, OURS), (theirs, THEIRS)].map(|(text, [one, other])| {

@@ -284,8 +284,18 @@ fn rows_that_come_meanwhile_are_there_in_their_order(site: &QueueSite) {
     session.run("DROP DATABASE meanwhile").unwrap();
 }
 
+/// Kills the server when it is dropped, so that whoever talks to it ends, also when a test fails.
+struct KilledAtEnd(Pid);
+
+impl Drop for KilledAtEnd {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::KILL);
+    }
+}
+
 /// The server is killed again and again while a queue is altered and consumed.
 fn cut_short(mut site: QueueSite) {
+    /// More than are consumed in a round.
     const ROWS: i64 = 1500;
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
@@ -293,26 +303,28 @@ fn cut_short(mut site: QueueSite) {
     let mut session = site.open("cut");
     site.create(&mut session, "t", "id INT NOT NULL, what VARCHAR(500)")
         .unwrap();
-    let rows: Vec<String> = (1..=ROWS)
-        .map(|id| format!("({id}, REPEAT('x', 400))"))
-        .collect();
-    session
-        .run(&format!("INSERT INTO t VALUES {}", rows.join(", ")))
-        .unwrap();
     let ended = Mutex::new(BTreeSet::new());
     let doubtful = Mutex::new(BTreeSet::new());
-    let mut altered = 0;
+    let (mut altered, mut last) = (0, 0);
     for round in 0..ROUNDS {
+        let rows: Vec<String> = (last + 1..=last + ROWS)
+            .map(|id| format!("({id}, REPEAT('x', 400))"))
+            .collect();
+        last += ROWS;
+        let mut session = site.open("cut");
+        session
+            .run(&format!("INSERT INTO t VALUES {}", rows.join(", ")))
+            .unwrap();
         let before = ended.lock().unwrap().len();
         let pause = Duration::from_millis(u64::from(random.below(250)));
         thread::scope(|scope| {
+            let server = KilledAtEnd(Pid::from_raw(site.running.pid()).unwrap());
             let (one, other) = (site.open("cut"), site.open("cut"));
             let alters = scope.spawn(|| alter(&site, one));
             scope.spawn(|| consume(&site, other, (&ended, &doubtful)));
             evenkeel_testkit::until("it is consumed", || ended.lock().unwrap().len() > before);
             thread::sleep(pause);
-            let server = Pid::from_raw(site.running.pid()).unwrap();
-            kill_process(server, Signal::KILL).unwrap();
+            drop(server);
             altered += alters.join().unwrap();
         });
         site = site.again(|running| running.kill());
@@ -331,7 +343,7 @@ fn cut_short(mut site: QueueSite) {
             "round {round}: ended, and there again: {back:?}"
         );
         let doubtful = doubtful.lock().unwrap();
-        let lost: Vec<i64> = (1..=ROWS)
+        let lost: Vec<i64> = (1..=last)
             .filter(|id| !unique.contains(id) && !ended.contains(id) && !doubtful.contains(id))
             .collect();
         assert!(lost.is_empty(), "round {round}: lost {lost:?}");

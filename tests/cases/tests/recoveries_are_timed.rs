@@ -154,7 +154,7 @@ fn signal(child: &Child, signal: Signal) {
 
 #[test]
 fn mysql_5_7_is_timed_and_what_is_stopped_midway_leaves_nothing() {
-    let (server, scratch) = (mysql_5_7_22(), Scratch::new());
+    let (server, scratch) = (mysql_5_7_22(), Scratch::on_disk());
     let work: PathBuf = scratch.join("w");
     finds_every_header_in_memory(&server, &work);
 
@@ -179,14 +179,14 @@ fn mysql_5_7_is_timed_and_what_is_stopped_midway_leaves_nothing() {
 #[test]
 fn mysql_8_0_is_timed() {
     for server in share("timed beside 5.7", &[mysql_8_0_15()], Part::new(0, 2)) {
-        let scratch = Scratch::new();
+        let scratch = Scratch::on_disk();
         finds_every_header_in_memory(&server, &scratch.join("w"));
     }
 }
 
 #[test]
 fn mariadb_reads_few_tables_of_its_own() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::on_disk();
     let case = measured(&mariadb_10_11(), &scratch.join("w"));
     assert_eq!(case["reads_every_table"], false);
     assert!(reads(&case, "own") < TABLES, "{case}");
@@ -194,7 +194,7 @@ fn mariadb_reads_few_tables_of_its_own() {
 
 #[test]
 fn a_run_without_a_directory_of_its_own_leaves_none() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::on_disk();
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let mut command = evenkeel.command(&["bench", "recovery", "--tables=3", "--repeat=1"]);
     command.args(["--latency-ms=0", "--server=mariadb"]);

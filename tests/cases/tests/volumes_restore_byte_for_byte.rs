@@ -144,7 +144,7 @@ fn a_disk_image_that_is_written_to_is_of_one_instant() {
     let fs = LoopFs::xfs(600 * MIB);
     let (image, repository) = (fs.join("vm1.img"), fs.join("repository"));
     let file = open(&image);
-    let images = rounds("images of one instant", 3, 8);
+    let images = rounds("images at a point in time", 3, 8);
     scribble(&file, 0, 52 * MIB, 0);
     for block in 0..BLOCKS {
         file.write_all_at(&0u64.to_le_bytes(), block * STEP)

@@ -24,7 +24,7 @@ struct Crashed {
 
 impl Crashed {
     fn new(server: TestServer) -> Self {
-        let scratch = Scratch::new();
+        let scratch = Scratch::on_disk();
         let launch = server.prepare(
             &scratch.join("data"),
             &["--innodb-buffer-pool-size=64M", "--performance-schema=OFF"],

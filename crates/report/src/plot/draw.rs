@@ -134,7 +134,7 @@ impl<'a> Sheet<'a> {
             .margin(AROUND)
             .margin_right(self.x.beyond().max(3 * AROUND))
             .x_label_area_size(labels)
-            .y_label_area_size(self.left)
+            .y_label_area_size(self.left.max(self.x.before().saturating_sub(AROUND)))
             .build_cartesian_2d(self.x.clone(), self.y.clone())
             .ok()?;
         chart
