@@ -61,7 +61,7 @@ impl Past {
     pub(super) fn for_replica(&self, key: &str, channel: &str) -> (u32, Option<Interrupted>) {
         let own = || self.begun.iter().filter(|repair| repair.key == key);
         let is_recent = |repair: &&PastRepair| repair.ago_s < HOUR_S;
-        let last = own().filter(|repair| repair.channel == channel).next_back();
+        let last = own().rfind(|repair| repair.channel == channel);
         let interrupted = last.filter(|repair| repair.outcome.is_none());
         // What comes next is the rest of that one.
         let is_rest = |repair: &&PastRepair| interrupted.is_some_and(|one| one.id == repair.id);
