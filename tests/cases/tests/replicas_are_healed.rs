@@ -259,6 +259,9 @@ fn of_each_server() {
     }
 }
 
+/// Where both threads stand.
+const STOPPED: &str = "heal::stepped";
+
 /// Killed anywhere, alone or with its watchdog, the same command does the rest.
 #[test]
 fn kills_are_survived() {
@@ -266,18 +269,20 @@ fn kills_are_survived() {
         println!("{} {by:?}", server.id);
         let case = Case::start(server, by);
         let points = effort::share("kills of a healer", &HEAL_RELAY_LOG, Part::new(2, 3));
-        for (at, point) in points.iter().enumerate() {
-            println!("killed at {point}");
+        let everybody = points.iter().filter(|point| **point == STOPPED);
+        let everybody = everybody.map(|point| (*point, true));
+        let alone = points.iter().map(|point| (*point, false));
+        for (at, (point, everybody)) in alone.chain(everybody).enumerate() {
+            println!("killed at {point}, everybody: {everybody}");
             let first = 1000 + 30 * u32::try_from(at).unwrap();
             case.trio.damage_relay_log(1, first, |length| length / 2);
             let mut command = killed_at(case.command(&[0, 1, 2], &[ALL]), point);
-            let with_watchdog = *point == "heal::stepped";
-            if with_watchdog {
+            if everybody {
                 command.env("EVENKEEL_KILL_ALL", "1");
             }
             let ended = run(command);
             assert_eq!(ended.signal, Some(9), "{point} was not reached: {ended:?}");
-            if !with_watchdog {
+            if !everybody {
                 case.trio
                     .until(1, "the watchdog has started it", |channel| {
                         channel.receiver == ThreadState::Running
