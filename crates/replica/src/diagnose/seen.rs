@@ -154,9 +154,23 @@ pub(crate) fn has_next(source: &Facts, replica: &Facts, channel: &Channel) -> Op
         && replica.gtid_kind() == GtidKind::MySql
         && !source.logged.is_empty()
     {
-        return Some(source.purged.is_subset(&replica.applied));
+        if !source.purged.is_subset(&replica.applied) {
+            return Some(false);
+        }
+        // A source that was put back lacks transactions that it has sent.
+        let received: GtidSet = match &channel.received_gtid {
+            Some(set) => set.parse().ok()?,
+            None => GtidSet::default(),
+        };
+        return received.is_subset(&source.logged).then_some(true);
     }
     let at = channel.executed.as_ref()?;
-    let mut files = source.log_files.iter();
-    (!source.log_files.is_empty()).then(|| files.any(|file| file.name == at.file))
+    if source.log_files.is_empty() {
+        return None;
+    }
+    match source.log_files.iter().find(|file| file.name == at.file) {
+        // Or it was shorter when it was asked.
+        Some(file) => (at.position <= file.bytes).then_some(true),
+        None => Some(false),
+    }
 }

@@ -70,6 +70,11 @@ pub struct HealRequest {
 
 /// Whoever takes servers out of use, and puts them back.
 pub trait Fence {
+    /// Says whether a server is out of use for the repair `id`; without one, for anything.
+    ///
+    /// Errors: those of asking.
+    fn is_out(&mut self, server: &str, id: Option<&str>) -> Result<bool>;
+
     /// Gives a server no new clients, for a repair.
     ///
     /// Errors: `Refused` if a person has taken it out of use already; those of asking.
