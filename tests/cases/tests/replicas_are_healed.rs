@@ -153,6 +153,17 @@ fn gaps(case: &mut Case) {
     trio.kill(1);
     drop(held);
     trio.restart(1, &["--skip-slave-start", "--read-only=ON"]);
+    // Who started it without its threads may not want it to replicate.
+    case.refuses(
+        1,
+        "applied-with-gaps",
+        "stopped-thread",
+        "perhaps on purpose",
+    );
+    case.trio.order(1, "START", "IO_THREAD");
+    case.trio.until(1, "it fetches", |channel| {
+        channel.receiver == ThreadState::Running
+    });
     case.repairs(1, "applied-with-gaps");
 }
 
