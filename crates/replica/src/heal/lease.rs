@@ -17,10 +17,23 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub(super) struct SourceLease(Option<Session>);
 
 impl SourceLease {
-    /// Takes it.
+    /// Takes it, if the source answers in time.
     ///
     /// Errors: those of sessions; `Busy` while another healer has it.
     pub(super) fn take(options: &ConnectOptions) -> Result<Self> {
+        let limit = options.connect_timeout + ANSWER;
+        let options = options.clone();
+        let (tell, told) = sync_channel(1);
+        std::thread::Builder::new()
+            .name("lease".to_owned())
+            // A lease that nobody waits for any more ends there.
+            .spawn(move || tell.send(Self::ask(&options)))
+            .map_err(|error| Error::failed("failed to start a thread").because(error))?;
+        let silent = |_| Err(Error::failed("the source does not answer"));
+        told.recv_timeout(limit).unwrap_or_else(silent)
+    }
+
+    fn ask(options: &ConnectOptions) -> Result<Self> {
         let mut session = Session::open(options)?;
         session.run("SET SESSION wait_timeout = 28800")?;
         let got = session.value(&format!("SELECT GET_LOCK('{NAME}', 0)"))?;

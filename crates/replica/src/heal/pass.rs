@@ -8,6 +8,7 @@ use super::known::{Known, channel_of, key_of};
 use super::lease::SourceLease;
 use super::past::Past;
 use super::prove::is_stop;
+use super::release::put_back;
 use super::repair::{Job, heal_one, not_begun};
 use super::treated::{Healed, Treated};
 use super::{Fence, HealRequest, prove};
@@ -114,7 +115,8 @@ pub fn heal(
         let is_next =
             |one: &&Treated| one.decision.allowed().is_some() && !tried.contains(&key(one));
         let Some(next) = looked.treated.iter().find(is_next) else {
-            let (released, kept_out) = put_back(&looked, journal, &mut fence, run)?;
+            let is_well = |server: &str| looked.is_well(server);
+            let (released, kept_out) = put_back(&is_well, journal, &mut fence, run)?;
             return Ok(report(looked, done, released, kept_out));
         };
         tried.insert(key(next));
@@ -125,8 +127,11 @@ pub fn heal(
             next.finding.server,
             next.finding.channel.clone().unwrap_or_default(),
         );
-        let is_repaired = |healed: &Healed| healed.outcome == HealOutcome::Repaired;
-        if healed.healed.as_ref().is_some_and(is_repaired) {
+        // The journal has what was found after it.
+        let is_newer = |healed: &Healed| {
+            matches!(healed.outcome, HealOutcome::Repaired | HealOutcome::Differs)
+        };
+        if healed.healed.as_ref().is_some_and(is_newer) {
             drift.found.remove(&place);
         }
         done.push(healed);
@@ -137,6 +142,15 @@ pub fn heal(
 struct Looked {
     diagnosis: Diagnosis,
     treated: Vec<Treated>,
+}
+
+impl Looked {
+    /// Whether a server answers, and nothing is wrong with it.
+    fn is_well(&self, server: &str) -> bool {
+        let mut all = self.diagnosis.servers.iter();
+        all.any(|one| one.name == server && one.facts.is_ok())
+            && self.treated.iter().all(|one| one.server != server)
+    }
 }
 
 /// Whom to look at, and how.
@@ -462,60 +476,6 @@ fn note_seen(journal: &mut HealJournal, treated: &[Treated]) -> Result<()> {
         true => Ok(()),
         false => journal.add(HealEvent::Seen { findings }),
     }
-}
-
-/// Puts servers back into use that were repaired and compared, and with which nothing is wrong any more; returns those,
-/// and those that stay out.
-fn put_back(
-    looked: &Looked,
-    journal: &mut HealJournal,
-    fence: &mut Option<&mut dyn Fence>,
-    run: Run<'_>,
-) -> Result<(Vec<String>, Vec<String>)> {
-    let (mut released, mut kept) = (Vec::new(), Vec::new());
-    let drained = journal.drained();
-    let servers: BTreeSet<&String> = drained.iter().map(|(_, server)| server).collect();
-    for server in servers {
-        let own = || drained.iter().filter(|(_, one)| one == server);
-        // The last one has taken over what others had drained.
-        let Some((id, _)) = own().next_back() else {
-            continue;
-        };
-        let all = &looked.diagnosis.servers;
-        let is_here = all
-            .iter()
-            .any(|one| one.name == *server && one.facts.is_ok());
-        let is_well = is_here && looked.treated.iter().all(|one| one.server != *server);
-        let is_equal = journal.outcome(id) == Some(HealOutcome::Repaired);
-        let Some(fence) = fence else {
-            kept.push(server.clone());
-            continue;
-        };
-        let is_back = match is_well && is_equal {
-            true => fence.release(server, id).map(|was_out| (true, was_out)),
-            // Somebody else may have put it back.
-            false => fence
-                .is_out(server, Some(id))
-                .map(|is_out| (!is_out, false)),
-        };
-        match is_back {
-            Ok((true, was_out)) => {
-                for (id, server) in own().cloned() {
-                    journal.add(HealEvent::Released { id, server })?;
-                }
-                if was_out {
-                    released.push(server.clone());
-                }
-            }
-            Ok((false, _)) => kept.push(server.clone()),
-            Err(error) => {
-                run.progress
-                    .warn(format!("{server} is still drained: {}", error.chain()));
-                kept.push(server.clone());
-            }
-        }
-    }
-    Ok((released, kept))
 }
 
 /// What was treated, and what is left. A failure that was treated in vain is not named twice.
