@@ -2,7 +2,7 @@
 
 use super::beside::Beside;
 use super::case::{HealCase, PastCase, SiblingCase, SourceCase};
-use super::past::{Past, Place};
+use super::past::{AppliedPlace, Past};
 use crate::diagnose::seen::has_next;
 use crate::diagnose::{Class, Diagnosis, Failure, Finding};
 use crate::survey::{Answered, Facts};
@@ -24,9 +24,9 @@ pub(super) fn key_of(facts: &Facts) -> String {
 }
 
 /// Returns how far a channel has applied.
-pub(super) fn place_of(facts: &Facts, channel: &Channel) -> Place {
+pub(super) fn place_of(facts: &Facts, channel: &Channel) -> AppliedPlace {
     let executed = channel.executed.as_ref();
-    Place {
+    AppliedPlace {
         executed: executed.map(|at| format!("{}:{}", at.file, at.position)),
         gtid: facts.applied.to_string(),
     }
@@ -87,7 +87,7 @@ impl Known<'_> {
             has_replicas: self.is_source(own),
             past: facts.map_or_else(PastCase::default, |facts| {
                 let name = finding.channel.as_deref().unwrap_or_default();
-                let place = channel.map_or_else(Place::default, |one| place_of(facts, one));
+                let place = channel.map_or_else(AppliedPlace::default, |one| place_of(facts, one));
                 let past = self.past.for_replica(&key_of(facts), name, &place);
                 PastCase {
                     last_hour: past.last_hour,

@@ -28,19 +28,19 @@ struct PastRepair {
     /// A thread was, or was about to be, stopped, and was not seen running since.
     has_stopped: bool,
     /// Where it was.
-    place: Place,
+    place: AppliedPlace,
 }
 
 /// How far a channel has applied, as a repair writes it down.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct AppliedPlace {
     /// By the source's binary log.
     pub(super) executed: Option<String>,
     /// By GTIDs; empty where there are none.
     pub(super) gtid: String,
 }
 
-impl Place {
+impl AppliedPlace {
     /// Whether nothing was applied between the two. A place by file is lost where relay logs are deleted by GTID.
     fn is_same(&self, now: &Self) -> bool {
         match self.gtid.is_empty() {
@@ -81,7 +81,7 @@ impl Past {
                     outcome: None,
                     tables: Vec::new(),
                     has_stopped: false,
-                    place: Place {
+                    place: AppliedPlace {
                         executed: repair.executed.clone(),
                         gtid: repair.gtid.clone(),
                     },
@@ -135,7 +135,7 @@ impl Past {
     }
 
     /// Returns what was done to a replica, whose channel is at `now`.
-    pub(super) fn for_replica(&self, key: &str, channel: &str, now: &Place) -> ChannelPast {
+    pub(super) fn for_replica(&self, key: &str, channel: &str, now: &AppliedPlace) -> ChannelPast {
         let own = || self.begun.iter().filter(|repair| repair.key == key);
         let is_recent = |repair: &&PastRepair| repair.ago_s < HOUR_S;
         let last = own().rfind(|repair| repair.channel == channel);
@@ -181,8 +181,8 @@ mod tests {
         HealRecord { time, what }
     }
 
-    fn at_one() -> Place {
-        Place {
+    fn at_one() -> AppliedPlace {
+        AppliedPlace {
             executed: Some("binlog.000001:4".to_owned()),
             gtid: String::new(),
         }
@@ -261,11 +261,11 @@ mod tests {
         assert_eq!(count(&records, 13_599), (0, Some("a".to_owned())));
         assert_eq!(count(&records, 13_600), (0, None), "it is too old");
         let past = Past::of(&records, Timestamp::from_second(10_010).unwrap());
-        let elsewhere = Place {
+        let elsewhere = AppliedPlace {
             executed: Some("binlog.000001:5".to_owned()),
-            ..Place::default()
+            ..AppliedPlace::default()
         };
-        for now in [elsewhere, Place::default()] {
+        for now in [elsewhere, AppliedPlace::default()] {
             assert_eq!(past.for_replica("key", "", &now).interrupted, None);
         }
         assert_eq!(past.standing("key", ""), Some("a"));
