@@ -16,6 +16,8 @@ pub(crate) struct ChainFile {
     last: String,
     /// Where its whole lines end, if there is more behind them: the next line goes there.
     whole: Option<u64>,
+    /// What a line that could not be written has left cannot be taken away: nothing is written behind it.
+    is_spoilt: bool,
     shown: PathBuf,
 }
 
@@ -29,6 +31,7 @@ impl ChainFile {
             file,
             last: String::new(),
             whole: None,
+            is_spoilt: false,
             shown: shown.to_owned(),
         })
     }
@@ -39,23 +42,31 @@ impl ChainFile {
             file,
             last: chain.last.clone(),
             whole: chain.torn.then_some(chain.whole),
+            is_spoilt: false,
             shown: shown.to_owned(),
         }
     }
 
-    /// Adds a line. It is on the disk when this returns.
+    /// Adds a line. It is on the disk when this returns; after an error it is not in the file.
     pub(crate) fn append<R: Serialize>(&mut self, record: &R) -> Result<()> {
         let failed = || format!("failed to write {}", self.shown.display());
+        if self.is_spoilt {
+            return Err(Error::failed(failed()).because("an earlier line was written in part"));
+        }
         if let Some(whole) = self.whole {
             self.file.set_len(whole).context(failed)?;
             self.whole = None;
         }
         let text = serde_json::to_string(record).context(failed)?;
         let hash = chained(&self.last, &text);
-        self.file
-            .write_all(format!("{hash} {text}\n").as_bytes())
-            .context(failed)?;
-        self.file.sync_all().context(failed)?;
+        let length = self.file.metadata().context(failed)?.len();
+        let line = format!("{hash} {text}\n");
+        let written = self.file.write_all(line.as_bytes());
+        if let Err(error) = written.and_then(|()| self.file.sync_all()) {
+            let cut = self.file.set_len(length);
+            self.is_spoilt = cut.and_then(|()| self.file.sync_all()).is_err();
+            return Err(error).context(failed);
+        }
         self.last = hash;
         Ok(())
     }
@@ -157,6 +168,21 @@ mod tests {
         let without_second: Vec<&str> = text.lines().collect();
         let text = format!("{}\n{}\n", without_second[0], without_second[2]);
         assert!(parsed(text.as_bytes()).is_none());
+    }
+
+    #[test]
+    fn nothing_is_written_behind_a_line_that_could_not_be_taken_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("chain");
+        std::fs::write(&path, lines()).unwrap();
+        // It can neither be written nor shortened.
+        let file = File::open(&path).unwrap();
+        let chain = parsed(&lines()).unwrap();
+        let mut file = ChainFile::read(file, &chain, &path);
+        assert!(file.append(&"d").is_err());
+        file.file = File::options().append(true).open(&path).unwrap();
+        assert!(file.append(&"e").is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), lines());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  evenkeel replica heal db1 db2 db3       What would be done, and what forbids it
+  evenkeel replica heal db1 db2 db3   What would be done, and what forbids it
   evenkeel replica heal db1 db2 db3 --allow restart,relay-reset --execute \\
       --journal /var/lib/evenkeel/heal
   evenkeel replica heal --fleet FLEET.toml --allow restart --execute \\

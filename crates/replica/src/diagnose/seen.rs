@@ -4,11 +4,11 @@ use super::donor_log::Proof;
 use super::doubts::Doubts;
 use super::finding::Subject;
 use super::greeting::Greeting;
-use crate::survey::{Answered, Facts};
+use crate::survey::{Answered, Facts, LoggedFile};
 use crate::topology::{address, is_local, source_of};
 use evenkeel_binlog::GtidSet;
 use evenkeel_server::abilities::GtidKind;
-use evenkeel_server::replication::{Channel, Positioning, ThreadState};
+use evenkeel_server::replication::{Channel, Position, Positioning, ThreadState};
 
 /// One look at all servers.
 pub(super) struct Seen<'a> {
@@ -154,9 +154,64 @@ pub(crate) fn has_next(source: &Facts, replica: &Facts, channel: &Channel) -> Op
         && replica.gtid_kind() == GtidKind::MySql
         && !source.logged.is_empty()
     {
-        return Some(source.purged.is_subset(&replica.applied));
+        if !source.purged.is_subset(&replica.applied) {
+            return Some(false);
+        }
+        return has_what_it_sent(channel.received_gtid.as_deref(), &source.logged).then_some(true);
     }
-    let at = channel.executed.as_ref()?;
-    let mut files = source.log_files.iter();
-    (!source.log_files.is_empty()).then(|| files.any(|file| file.name == at.file))
+    is_in(&source.log_files, channel.executed.as_ref()?)
+}
+
+/// Whether a source has all that it has sent: one that was put back lacks some of it.
+fn has_what_it_sent(received: Option<&str>, logged: &GtidSet) -> bool {
+    match received.map(str::parse::<GtidSet>) {
+        None => true,
+        Some(Ok(received)) => received.is_subset(logged),
+        Some(Err(_)) => false,
+    }
+}
+
+/// Returns whether a place is in files of a binary log; `None` where that is not known.
+fn is_in(files: &[LoggedFile], at: &Position) -> Option<bool> {
+    if files.is_empty() {
+        return None;
+    }
+    match files.iter().find(|file| file.name == at.file) {
+        // Or it was shorter when it was asked.
+        Some(file) => (at.position <= file.bytes).then_some(true),
+        None => Some(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_lacks_what_it_has_sent_was_put_back() {
+        let server = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+        let set = |last: u32| format!("{server}:1-{last}");
+        let logged: GtidSet = set(10).parse().unwrap();
+        assert!(has_what_it_sent(Some(&set(10)), &logged));
+        assert!(has_what_it_sent(Some(""), &logged));
+        assert!(has_what_it_sent(None, &logged));
+        assert!(!has_what_it_sent(Some(&set(11)), &logged));
+        assert!(!has_what_it_sent(Some("no set"), &logged));
+    }
+
+    #[test]
+    fn a_place_is_in_a_file_up_to_its_end() {
+        let at = |file: &str, position| Position {
+            file: file.to_owned(),
+            position,
+        };
+        let files = [LoggedFile {
+            name: "binlog.000002".to_owned(),
+            bytes: 100,
+        }];
+        assert_eq!(is_in(&files, &at("binlog.000002", 100)), Some(true));
+        assert_eq!(is_in(&files, &at("binlog.000002", 101)), None);
+        assert_eq!(is_in(&files, &at("binlog.000001", 4)), Some(false));
+        assert_eq!(is_in(&[], &at("binlog.000002", 4)), None);
+    }
 }

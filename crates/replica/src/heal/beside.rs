@@ -1,8 +1,17 @@
 //! What is asked besides the diagnosis, of servers that a repair would touch.
 
 use crate::survey::Target;
-use evenkeel_op::Result;
-use evenkeel_server::connect::Session;
+use evenkeel_op::{Error, ErrorKind, Result, units};
+use evenkeel_server::connect::{Ask, RowLimit};
+use evenkeel_wire::BoundedSession;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+/// No answer is longer.
+const MOST: RowLimit = RowLimit {
+    rows: 200_000,
+    bytes: 32 << 20,
+};
 
 /// Locks that MaxScale's monitor takes on servers that it manages.
 const MAXSCALE_LOCKS: [&str; 2] = ["maxscale_mariadbmonitor", "maxscale_mariadbmonitor_master"];
@@ -25,11 +34,24 @@ pub(super) struct Beside {
     pub(super) tools: Vec<String>,
 }
 
-/// Asks one server.
+/// Asks one server, and waits at most `limit`: a server whose disk is full may not answer at all.
 ///
-/// Errors: those of the session.
-pub(super) fn ask(target: &Target) -> Result<Beside> {
-    let mut session = Session::open(&target.options)?;
+/// Errors: those of the session; `Unreachable` when the time is up.
+pub(super) fn ask(target: &Target, limit: Duration) -> Result<Beside> {
+    let target = target.clone();
+    let (tell, told) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("ask".to_owned())
+        .spawn(move || tell.send(answers(&target)))
+        .map_err(|error| Error::failed("failed to start a thread").because(error))?;
+    told.recv_timeout(limit).unwrap_or_else(|_| {
+        let message = format!("no answer within {}", units::duration(limit));
+        Err(Error::new(ErrorKind::Unreachable, message))
+    })
+}
+
+fn answers(target: &Target) -> Result<Beside> {
+    let mut session = BoundedSession::open(&target.options, MOST)?;
     let uptime = session.one("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
     let mut names = Vec::new();
     for sql in [

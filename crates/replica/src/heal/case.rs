@@ -14,6 +14,10 @@ pub struct HealCase {
     pub receiver: Option<ThreadState>,
     /// The thread that applies.
     pub applier: Option<ThreadState>,
+    /// Its thread that fetches stands without an error: somebody stopped it.
+    pub receiver_was_stopped: bool,
+    /// Its thread that applies does.
+    pub applier_was_stopped: bool,
     /// It is a MariaDB.
     pub is_mariadb: bool,
     /// It continues by GTID.
@@ -68,7 +72,8 @@ pub struct PastCase {
     /// Repairs that began within the last hour; without the one that was interrupted, if that was the last one: what
     /// comes next is the rest of it.
     pub last_hour: u32,
-    /// A repair of this channel that did not come to its end.
+    /// A repair of this channel that stopped a thread within the last hour and did not come to its end; nothing was
+    /// applied since.
     pub interrupted: Option<Interrupted>,
 }
 

@@ -55,6 +55,10 @@ pub enum HealRule {
     OtherTool,
     /// The server was restarted since a repair was interrupted.
     RestartedSince,
+    /// The repair would start a thread that somebody has stopped.
+    StoppedThread,
+    /// Another healer is at work on the replicas of the source.
+    Busy,
 }
 
 /// Why a repair is not made.
@@ -119,7 +123,7 @@ struct Asked<'a> {
 
 type RuleOf = fn(&Asked<'_>) -> Option<Forbidden>;
 
-const RULES: [RuleOf; 13] = [
+const RULES: [RuleOf; 14] = [
     allowed,
     on_its_host,
     source_answers,
@@ -133,6 +137,7 @@ const RULES: [RuleOf; 13] = [
     not_too_often,
     no_other_tool,
     not_restarted,
+    no_thread_was_stopped,
 ];
 
 fn forbid(rule: HealRule, why: impl Into<String>) -> Forbidden {
@@ -272,11 +277,28 @@ fn no_other_tool(asked: &Asked<'_>) -> Option<Forbidden> {
 fn not_restarted(asked: &Asked<'_>) -> Option<Forbidden> {
     let case = asked.case;
     let begun_s = case.past.interrupted.as_ref()?.ago_s;
-    let is_ours = case.failure == Failure::Stopped;
+    let is_ours = matches!(case.failure, Failure::Stopped | Failure::AppliedWithGaps);
     let stayed = case.uptime_s.is_some_and(|uptime_s| uptime_s >= begun_s);
     (is_ours && !stayed).then(|| {
         let why = "a repair was interrupted, and the server was restarted since: it may be meant not to replicate";
         forbid(HealRule::RestartedSince, why)
+    })
+}
+
+/// What starts both threads would undo the stop of one.
+fn no_thread_was_stopped(asked: &Asked<'_>) -> Option<Forbidden> {
+    let case = asked.case;
+    let was_stopped = match case.failure {
+        Failure::RelayLogDamaged | Failure::RelayLogGone => {
+            case.receiver_was_stopped || case.applier_was_stopped
+        }
+        // Its SQL thread stands without an error in any case; whoever stops that leaves no gaps.
+        Failure::AppliedWithGaps => case.receiver_was_stopped,
+        _ => false,
+    };
+    (was_stopped && case.past.interrupted.is_none()).then(|| {
+        let why = "the repair would start a thread that stands without an error, perhaps on purpose: start it first";
+        forbid(HealRule::StoppedThread, why)
     })
 }
 
@@ -292,6 +314,8 @@ mod tests {
             class: failure.entry().class,
             receiver: Some(ThreadState::Running),
             applier: Some(ThreadState::Stopped),
+            receiver_was_stopped: false,
+            applier_was_stopped: false,
             is_mariadb: true,
             by_gtid: true,
             delay_s: 0,
@@ -369,6 +393,8 @@ mod tests {
         forbids(Rule::OtherTool, |case| {
             case.tools.push("orchestrator".to_owned());
         });
+        forbids(Rule::StoppedThread, |case| case.receiver_was_stopped = true);
+        forbids(Rule::StoppedThread, |case| case.applier_was_stopped = true);
         let mut unasked = case(Failure::LockWait);
         unasked.source = None;
         assert_eq!(rules(&unasked), [HealRule::SourceUnreachable]);
@@ -473,6 +499,22 @@ mod tests {
             stopped.uptime_s = uptime_s;
             assert_eq!(rules(&stopped), [HealRule::RestartedSince]);
         }
+    }
+
+    #[test]
+    fn a_thread_that_somebody_stopped_is_not_started_along() {
+        let mut gaps = case(Failure::AppliedWithGaps);
+        gaps.applier_was_stopped = true;
+        assert_eq!(rules(&gaps), []);
+        gaps.receiver_was_stopped = true;
+        assert_eq!(rules(&gaps), [HealRule::StoppedThread]);
+        gaps.past.interrupted = Some(Interrupted {
+            id: "x".to_owned(),
+            ago_s: 60,
+        });
+        assert_eq!(rules(&gaps), [], "it was a repair that stopped it");
+        gaps.uptime_s = Some(59);
+        assert_eq!(rules(&gaps), [HealRule::RestartedSince]);
     }
 
     #[test]

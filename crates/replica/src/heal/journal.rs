@@ -48,6 +48,18 @@ pub enum HealEvent {
         /// The statement, or what is done.
         does: String,
     },
+    /// Both threads run again, or were seen running.
+    Running {
+        /// The repair.
+        id: String,
+    },
+    /// Rows that differed after a repair were compared again, and are the source's.
+    Equal {
+        /// What tells the server from all others.
+        key: String,
+        /// The channel.
+        channel: String,
+    },
     /// Rows are about to be repaired.
     Rows {
         /// The repair.
@@ -213,6 +225,16 @@ impl HealJournal {
         let is_begun = |record: &&HealRecord| matches!(record.what, HealEvent::Begun(_));
         let number = self.records.iter().filter(is_begun).count() + 1;
         format!("{}-{number}", now().strftime("%Y%m%d-%H%M%S"))
+    }
+
+    /// Returns how a repair ended; `None` if it did not.
+    #[must_use]
+    pub fn outcome(&self, wanted: &str) -> Option<HealOutcome> {
+        let mut backwards = self.records.iter().rev();
+        backwards.find_map(|record| match &record.what {
+            HealEvent::Ended { id, outcome, .. } if id == wanted => Some(*outcome),
+            _ => None,
+        })
     }
 
     /// Returns servers that a repair has taken out of use and not put back, each with that repair.

@@ -2,13 +2,17 @@
 
 use super::beside::Beside;
 use super::case::{HealCase, PastCase, SiblingCase, SourceCase};
-use super::past::Past;
+use super::past::{AppliedPlace, Past};
 use crate::diagnose::seen::has_next;
 use crate::diagnose::{Class, Diagnosis, Failure, Finding};
 use crate::survey::{Answered, Facts};
 use crate::topology::source_of;
 use evenkeel_server::abilities::GtidKind;
 use evenkeel_server::replication::{Channel, Positioning, ThreadState};
+use std::collections::BTreeSet;
+
+/// A replica that is further behind is not healthy.
+const LAG_S: u64 = 300;
 
 /// Returns what tells a server from all others, across its restarts.
 pub(super) fn key_of(facts: &Facts) -> String {
@@ -19,12 +23,23 @@ pub(super) fn key_of(facts: &Facts) -> String {
     }
 }
 
+/// Returns how far a channel has applied.
+pub(super) fn place_of(facts: &Facts, channel: &Channel) -> AppliedPlace {
+    let executed = channel.executed.as_ref();
+    AppliedPlace {
+        executed: executed.map(|at| format!("{}:{}", at.file, at.position)),
+        gtid: facts.applied.to_string(),
+    }
+}
+
 /// Everything that was found out about all servers.
 pub(super) struct Known<'a> {
     pub(super) diagnosis: &'a Diagnosis,
     /// By server.
     pub(super) beside: &'a [Beside],
     pub(super) past: &'a Past,
+    /// Servers that are out of use.
+    pub(super) out: &'a BTreeSet<usize>,
 }
 
 impl Known<'_> {
@@ -55,6 +70,12 @@ impl Known<'_> {
             class: finding.class,
             receiver: channel.map(|one| one.receiver),
             applier: channel.map(|one| one.applier),
+            receiver_was_stopped: channel.is_some_and(|one| {
+                one.receiver == ThreadState::Stopped && one.receiver_error.is_none()
+            }),
+            applier_was_stopped: channel.is_some_and(|one| {
+                one.applier == ThreadState::Stopped && one.applier_error.is_none()
+            }),
             is_mariadb: facts.is_some_and(|facts| facts.gtid_kind() == GtidKind::MariaDb),
             by_gtid: channel.is_some_and(|one| one.positioning == Positioning::Gtid),
             delay_s: channel.map_or(0, |one| one.delay_s),
@@ -65,11 +86,12 @@ impl Known<'_> {
             siblings: self.sibling_case(finding, &siblings, own),
             has_replicas: self.is_source(own),
             past: facts.map_or_else(PastCase::default, |facts| {
-                let channel = finding.channel.as_deref().unwrap_or_default();
-                let (last_hour, interrupted) = self.past.for_replica(&key_of(facts), channel);
+                let name = finding.channel.as_deref().unwrap_or_default();
+                let place = channel.map_or_else(AppliedPlace::default, |one| place_of(facts, one));
+                let past = self.past.for_replica(&key_of(facts), name, &place);
                 PastCase {
-                    last_hour,
-                    interrupted,
+                    last_hour: past.last_hour,
+                    interrupted: past.interrupted,
                 }
             }),
             uptime_s: beside(own).uptime_s,
@@ -111,9 +133,12 @@ impl Known<'_> {
         let is_healthy = |at: &&usize| {
             let facts = self.diagnosis.servers[**at].facts.as_ref();
             let runs = |channel: &Channel| {
-                channel.receiver == ThreadState::Running && channel.applier == ThreadState::Running
+                channel.receiver == ThreadState::Running
+                    && channel.applier == ThreadState::Running
+                    && channel.lag_s.is_some_and(|lag_s| lag_s <= LAG_S)
             };
             facts.is_ok_and(|facts| facts.channels.iter().all(runs))
+                && !self.out.contains(*at)
                 && !findings.iter().any(|one| one.server == **at)
         };
         let has_same = |at: &&usize| {

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `case` | the facts of a failure; `known`: where they come from; `beside`: what is asked besides the diagnosis |
 //! | `class`, `decide` | classes of repairs, and the rules: pure functions |
-//! | `pass` | one look at all servers, and one repair after the other |
+//! | `pass` | one look at all servers, and one repair after the other; `release`: replicas put back into use |
 //! | `repair` | the repair of one failure; `rows`: of rows that differ; `prove`: what is looked at afterwards |
 //! | `lease` | one repair at a time among the replicas of a source |
 //! | `journal` | what was seen and done; `past`: what of it rules look at |
@@ -27,6 +27,7 @@ mod lease;
 mod pass;
 mod past;
 mod prove;
+mod release;
 mod repair;
 mod rows;
 mod treated;
@@ -70,6 +71,11 @@ pub struct HealRequest {
 
 /// Whoever takes servers out of use, and puts them back.
 pub trait Fence {
+    /// Says whether a server is out of use for the repair `id`; without one, for anything.
+    ///
+    /// Errors: those of asking.
+    fn is_out(&mut self, server: &str, id: Option<&str>) -> Result<bool>;
+
     /// Gives a server no new clients, for a repair.
     ///
     /// Errors: `Refused` if a person has taken it out of use already; those of asking.

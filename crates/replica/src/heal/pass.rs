@@ -2,19 +2,23 @@
 
 use super::beside::{self, Beside};
 use super::class::HealClass;
-use super::decide::{Decision, decide};
+use super::decide::{Decision, Forbidden, HealRule, decide};
 use super::journal::{HealEvent, HealJournal, HealOutcome, SeenFailure, now, read_history};
-use super::known::Known;
+use super::known::{Known, channel_of, key_of};
+use super::lease::SourceLease;
 use super::past::Past;
 use super::prove::is_stop;
-use super::repair::{Job, heal_one};
-use super::treated::Treated;
+use super::release::put_back;
+use super::repair::{Job, heal_one, not_begun};
+use super::treated::{Healed, Treated};
 use super::{Fence, HealRequest, prove};
 use crate::diagnose::{Diagnosis, Failure, Finding, Request, Step, diagnose};
 use crate::survey::Target;
 use crate::topology::source_of;
-use evenkeel_op::{Result, Run};
+use evenkeel_op::{ErrorKind, Result, Run};
+use evenkeel_server::replication::ThreadState;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// What was found and done.
 #[derive(Debug)]
@@ -29,23 +33,47 @@ pub struct HealPass {
     pub kept_out: Vec<String>,
 }
 
-/// What was found by comparing rows, by server and channel.
-type Drift = BTreeMap<(usize, String), String>;
+/// What was found by comparing rows.
+#[derive(Debug, Default)]
+struct Drift {
+    /// How they differ, by server and channel; `None` where they are the source's.
+    found: BTreeMap<(usize, String), Option<String>>,
+    /// What could not be compared.
+    unchecked: Vec<String>,
+}
+
+/// Which failure it is.
+type Key = (usize, Option<String>, Failure);
+
+fn key(one: &Treated) -> Key {
+    let finding = &one.finding;
+    (finding.server, finding.channel.clone(), finding.failure)
+}
 
 /// Looks, and says what would be done. Nothing is changed.
 ///
 /// Errors: those of [`diagnose`]; those of reading the journal, where one is named.
-pub fn plan_heal(targets: &[Target], request: &HealRequest, run: Run<'_>) -> Result<HealPass> {
+pub fn plan_heal(
+    targets: &[Target],
+    request: &HealRequest,
+    mut fence: Option<&mut dyn Fence>,
+    run: Run<'_>,
+) -> Result<HealPass> {
     let records = match &request.journal {
         Some(directory) => read_history(directory)?,
         None => Vec::new(),
     };
     let past = Past::of(&records, now());
-    let mut drift = Drift::new();
-    let mut looked = look(targets, request, &past, &drift, run)?;
+    let mut drift = Drift::default();
+    let looks = Looks {
+        targets,
+        request,
+        run,
+    };
+    let mut looked = looks.look(&past, &drift, &mut fence)?;
     if request.finds_drift {
-        find_drift(targets, request, &looked.diagnosis, &mut drift, run)?;
-        looked = look(targets, request, &past, &drift, run)?;
+        looks.find_drift(&looked.diagnosis, &mut drift)?;
+        looked = looks.look(&past, &drift, &mut fence)?;
     }
     Ok(HealPass {
         treated: looked.treated,
@@ -57,7 +85,7 @@ pub fn plan_heal(targets: &[Target], request: &HealRequest, run: Run<'_>) -> Res
 
 /// Looks, and repairs what may be repaired, one replica at a time.
 ///
-/// Errors: those of [`diagnose`] and of the journal; `Busy` while another healer has the lease of a source.
+/// Errors: those of [`diagnose`] and of the journal.
 pub fn heal(
     targets: &[Target],
     request: &HealRequest,
@@ -65,52 +93,48 @@ pub fn heal(
     mut fence: Option<&mut dyn Fence>,
     run: Run<'_>,
 ) -> Result<HealPass> {
-    let mut tried: BTreeSet<(usize, Option<String>, Failure)> = BTreeSet::new();
+    let looks = Looks {
+        targets,
+        request,
+        run,
+    };
+    let mut tried: BTreeSet<Key> = BTreeSet::new();
     let mut done: Vec<Treated> = Vec::new();
-    let mut drift = Drift::new();
+    let mut drift = Drift::default();
     let mut finds_drift = request.finds_drift;
     loop {
         let past = Past::of(journal.records(), now());
-        let looked = look(targets, request, &past, &drift, run)?;
+        let looked = looks.look(&past, &drift, &mut fence)?;
+        note_running(&looked.diagnosis, &past, journal)?;
         if std::mem::take(&mut finds_drift) {
-            find_drift(targets, request, &looked.diagnosis, &mut drift, run)?;
+            looks.find_drift(&looked.diagnosis, &mut drift)?;
+            note_equal(&looked.diagnosis, &past, &drift, journal)?;
             continue;
         }
         note_seen(journal, &looked.treated)?;
-        let key = |one: &Treated| {
-            let finding = &one.finding;
-            (finding.server, finding.channel.clone(), finding.failure)
-        };
         let is_next =
             |one: &&Treated| one.decision.allowed().is_some() && !tried.contains(&key(one));
         let Some(next) = looked.treated.iter().find(is_next) else {
-            let (released, kept_out) = put_back(&looked, journal, &mut fence, run)?;
+            let is_well = |server: &str| looked.is_well(server);
+            let (released, kept_out) = put_back(&is_well, journal, &mut fence, run)?;
             return Ok(report(looked, done, released, kept_out));
         };
         tried.insert(key(next));
-        let mut next = next.clone();
-        let job = Job {
-            targets,
-            request,
-            diagnosis: &looked.diagnosis,
-            treated: &next,
+        let Some(healed) = looks.heal_next(&looked, next, &drift, journal, &mut fence)? else {
+            continue;
         };
-        let healed = heal_one(&job, journal, &mut fence, run)?;
         let place = (
             next.finding.server,
             next.finding.channel.clone().unwrap_or_default(),
         );
-        match healed.outcome {
-            HealOutcome::Differs => {
-                drift.insert(place, healed.why.clone());
-            }
-            HealOutcome::Repaired if next.decision.class == Some(HealClass::RowRepair) => {
-                drift.remove(&place);
-            }
-            _ => {}
+        // The journal has what was found after it.
+        let is_newer = |healed: &Healed| {
+            matches!(healed.outcome, HealOutcome::Repaired | HealOutcome::Differs)
+        };
+        if healed.healed.as_ref().is_some_and(is_newer) {
+            drift.found.remove(&place);
         }
-        next.healed = Some(healed);
-        done.push(next);
+        done.push(healed);
     }
 }
 
@@ -120,46 +144,222 @@ struct Looked {
     treated: Vec<Treated>,
 }
 
-fn look(
-    targets: &[Target],
-    request: &HealRequest,
+impl Looked {
+    /// Whether a server answers, and nothing is wrong with it.
+    fn is_well(&self, server: &str) -> bool {
+        let mut all = self.diagnosis.servers.iter();
+        all.any(|one| one.name == server && one.facts.is_ok())
+            && self.treated.iter().all(|one| one.server != server)
+    }
+}
+
+/// Whom to look at, and how.
+struct Looks<'a> {
+    targets: &'a [Target],
+    request: &'a HealRequest,
+    run: Run<'a>,
+}
+
+impl Looks<'_> {
+    fn look(
+        &self,
+        past: &Past,
+        drift: &Drift,
+        fence: &mut Option<&mut dyn Fence>,
+    ) -> Result<Looked> {
+        let asks = Request {
+            timeout: self.request.timeout,
+            check_tables: Vec::new(),
+        };
+        let mut diagnosis = diagnose(self.targets, &asks, self.run.cancel)?;
+        add_drift(&mut diagnosis, past, drift);
+        let beside = ask_beside(self.targets, &mut diagnosis, self.request.timeout);
+        let out = out_of_use(&diagnosis, fence);
+        let known = Known {
+            diagnosis: &diagnosis,
+            beside: &beside,
+            past,
+            out: &out,
+        };
+        let treated = diagnosis.findings.iter().map(|finding| {
+            let case = known.case(finding);
+            let decision = decide(&case, &self.request.policy);
+            Treated {
+                server: diagnosis.servers[finding.server].name.clone(),
+                steps: steps(finding, &decision, &diagnosis),
+                finding: finding.clone(),
+                decision,
+                healed: None,
+            }
+        });
+        let treated = treated.collect();
+        // No rule asks for these.
+        diagnosis.unchecked.extend(drift.unchecked.iter().cloned());
+        Ok(Looked { diagnosis, treated })
+    }
+
+    /// Repairs one failure, if it is there and allowed once no other healer is at work there; else `None`.
+    fn heal_next(
+        &self,
+        before: &Looked,
+        next: &Treated,
+        drift: &Drift,
+        journal: &mut HealJournal,
+        fence: &mut Option<&mut dyn Fence>,
+    ) -> Result<Option<Treated>> {
+        let source = |looked: &Looked| {
+            let servers = &looked.diagnosis.servers;
+            let facts = servers[next.finding.server].facts.as_ref().ok()?;
+            let channel = channel_of(facts, &next.finding)?;
+            source_of(servers, next.finding.server, channel)
+        };
+        let Some(at) = source(before) else {
+            return Ok(None);
+        };
+        let mut next = next.clone();
+        let lease = match SourceLease::take(&self.targets[at].options) {
+            Ok(lease) => lease,
+            Err(error) if is_stop(error.kind()) => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                next.decision.forbidden.push(Forbidden {
+                    rule: HealRule::Busy,
+                    why: error.chain(),
+                });
+                return Ok(Some(next));
+            }
+            Err(error) => {
+                next.healed = Some(not_begun(&error, journal)?);
+                return Ok(Some(next));
+            }
+        };
+        // What was seen before may have been another healer's work.
+        let past = Past::of(journal.records(), now());
+        let looked = self.look(&past, drift, fence)?;
+        let is_it = |one: &&Treated| key(one) == key(&next) && one.decision.allowed().is_some();
+        let Some(found) = looked.treated.iter().find(is_it) else {
+            return Ok(None);
+        };
+        if source(&looked) != Some(at) {
+            return Ok(None);
+        }
+        let job = Job {
+            targets: self.targets,
+            request: self.request,
+            diagnosis: &looked.diagnosis,
+            treated: found,
+        };
+        let healed = heal_one(&job, lease, journal, fence, self.run)?;
+        let mut found = found.clone();
+        found.healed = Some(healed);
+        Ok(Some(found))
+    }
+
+    /// Compares every replica with nothing else wrong with its source.
+    fn find_drift(&self, diagnosis: &Diagnosis, drift: &mut Drift) -> Result<()> {
+        for (server, answered) in diagnosis.servers.iter().enumerate() {
+            let Ok(facts) = &answered.facts else { continue };
+            let is_wrong =
+                |one: &Finding| one.server == server && one.failure != Failure::RowsDiffer;
+            if diagnosis.findings.iter().any(is_wrong) {
+                continue;
+            }
+            for channel in &facts.channels {
+                let Some(source) = source_of(&diagnosis.servers, server, channel) else {
+                    continue;
+                };
+                let name = &answered.name;
+                self.run
+                    .progress
+                    .note(format!("comparing {name} with its source"));
+                let (replica, source) = (&self.targets[server], &self.targets[source]);
+                let compared =
+                    prove::compare(replica, source, &channel.name, self.request, self.run);
+                let place = (server, channel.name.clone());
+                match compared {
+                    Ok(found) if found.outcome == HealOutcome::Differs => {
+                        drift.found.insert(place, Some(found.why));
+                    }
+                    Ok(found) if found.outcome == HealOutcome::Repaired => {
+                        drift.found.insert(place, None);
+                    }
+                    Ok(found) => drift.unchecked.push(format!("{name}: {}", found.why)),
+                    Err(error) if is_stop(error.kind()) => return Err(error),
+                    Err(error) => drift.unchecked.push(format!(
+                        "{name}: its rows were not compared: {}",
+                        error.chain()
+                    )),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds the rows that differ: by a comparison of this run, else by what a repair has left.
+fn add_drift(diagnosis: &mut Diagnosis, past: &Past, drift: &Drift) {
+    let mut findings = Vec::new();
+    for (server, answered) in diagnosis.servers.iter().enumerate() {
+        let Ok(facts) = &answered.facts else { continue };
+        for channel in &facts.channels {
+            let why = match drift.found.get(&(server, channel.name.clone())) {
+                Some(found) => found.as_deref(),
+                None => past.differs(&key_of(facts), &channel.name),
+            };
+            findings.extend(why.map(|why| drifted(server, &channel.name, why)));
+        }
+    }
+    diagnosis.findings.extend(findings);
+}
+
+/// Returns servers that get no clients. What does not say so counts as one.
+fn out_of_use(diagnosis: &Diagnosis, fence: &mut Option<&mut dyn Fence>) -> BTreeSet<usize> {
+    let Some(fence) = fence else {
+        return BTreeSet::new();
+    };
+    let servers = diagnosis.servers.iter().enumerate();
+    let out = servers.filter(|(_, one)| fence.is_out(&one.name, None).unwrap_or(true));
+    out.map(|(at, _)| at).collect()
+}
+
+/// Writes down that what a repair has stopped was seen running: a later stop is somebody else's.
+fn note_running(diagnosis: &Diagnosis, past: &Past, journal: &mut HealJournal) -> Result<()> {
+    let facts = diagnosis.servers.iter();
+    for facts in facts.filter_map(|one| one.facts.as_ref().ok()) {
+        let key = key_of(facts);
+        for channel in &facts.channels {
+            let runs = channel.receiver == ThreadState::Running
+                && channel.applier == ThreadState::Running
+                && !channel.until;
+            if let Some(id) = past.standing(&key, &channel.name).filter(|_| runs) {
+                let id = id.to_owned();
+                journal.add(HealEvent::Running { id })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes down that rows which differed after a repair are equal again.
+fn note_equal(
+    diagnosis: &Diagnosis,
     past: &Past,
     drift: &Drift,
-    run: Run<'_>,
-) -> Result<Looked> {
-    let asks = Request {
-        timeout: request.timeout,
-        check_tables: Vec::new(),
-    };
-    let mut diagnosis = diagnose(targets, &asks, run.cancel)?;
-    for ((server, channel), why) in drift {
-        diagnosis.findings.push(drifted(*server, channel, why));
-    }
-    let beside = ask_beside(targets, &mut diagnosis);
-    let known = Known {
-        diagnosis: &diagnosis,
-        beside: &beside,
-        past,
-    };
-    let treated = diagnosis.findings.iter().map(|finding| {
-        let case = known.case(finding);
-        let decision = decide(&case, &request.policy);
-        Treated {
-            server: diagnosis.servers[finding.server].name.clone(),
-            steps: steps(finding, &decision, &diagnosis),
-            finding: finding.clone(),
-            decision,
-            healed: None,
+    journal: &mut HealJournal,
+) -> Result<()> {
+    for ((server, channel), _) in drift.found.iter().filter(|(_, why)| why.is_none()) {
+        let Ok(facts) = &diagnosis.servers[*server].facts else {
+            continue;
+        };
+        let (key, channel) = (key_of(facts), channel.clone());
+        if past.differs(&key, &channel).is_some() {
+            journal.add(HealEvent::Equal { key, channel })?;
         }
-    });
-    Ok(Looked {
-        treated: treated.collect(),
-        diagnosis,
-    })
+    }
+    Ok(())
 }
 
 /// Asks the servers that a repair would touch. What one does not say is not checked.
-fn ask_beside(targets: &[Target], diagnosis: &mut Diagnosis) -> Vec<Beside> {
+fn ask_beside(targets: &[Target], diagnosis: &mut Diagnosis, limit: Duration) -> Vec<Beside> {
     let mut touched = BTreeSet::new();
     for finding in &diagnosis.findings {
         let servers = &diagnosis.servers;
@@ -172,10 +372,12 @@ fn ask_beside(targets: &[Target], diagnosis: &mut Diagnosis) -> Vec<Beside> {
     }
     let mut all = vec![Beside::default(); targets.len()];
     for at in touched {
-        if diagnosis.servers[at].facts.is_err() {
+        let facts = &diagnosis.servers[at].facts;
+        // One whose disk is full would hang.
+        if !facts.as_ref().is_ok_and(|facts| !facts.is_out_of_space) {
             continue;
         }
-        match beside::ask(&targets[at]) {
+        match beside::ask(&targets[at], limit) {
             Ok(beside) => all[at] = beside,
             Err(error) => {
                 let name = &targets[at].name;
@@ -250,52 +452,6 @@ fn sibling<'a>(finding: &Finding, diagnosis: &'a Diagnosis) -> Option<&'a str> {
     found.map(|at| servers[at].name.as_str())
 }
 
-/// Compares every replica with nothing wrong with its source.
-fn find_drift(
-    targets: &[Target],
-    request: &HealRequest,
-    diagnosis: &Diagnosis,
-    drift: &mut Drift,
-    run: Run<'_>,
-) -> Result<()> {
-    for (server, answered) in diagnosis.servers.iter().enumerate() {
-        let Ok(facts) = &answered.facts else { continue };
-        if diagnosis.findings.iter().any(|one| one.server == server) {
-            continue;
-        }
-        for channel in &facts.channels {
-            let Some(source) = source_of(&diagnosis.servers, server, channel) else {
-                continue;
-            };
-            run.progress
-                .note(format!("comparing {} with its source", answered.name));
-            let compared = prove::compare(
-                &targets[server],
-                &targets[source],
-                &channel.name,
-                request,
-                run,
-            );
-            match compared {
-                Ok(found) if found.outcome == HealOutcome::Differs => {
-                    drift.insert((server, channel.name.clone()), found.why);
-                }
-                Ok(found) if found.outcome == HealOutcome::Repaired => {}
-                Ok(found) => run
-                    .progress
-                    .warn(format!("{}: {}", answered.name, found.why)),
-                Err(error) if is_stop(error.kind()) => return Err(error),
-                Err(error) => run.progress.warn(format!(
-                    "{} was not compared: {}",
-                    answered.name,
-                    error.chain()
-                )),
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Writes down what is seen, if it is not what was seen before.
 fn note_seen(journal: &mut HealJournal, treated: &[Treated]) -> Result<()> {
     let seen = |one: &Treated| SeenFailure {
@@ -320,41 +476,6 @@ fn note_seen(journal: &mut HealJournal, treated: &[Treated]) -> Result<()> {
         true => Ok(()),
         false => journal.add(HealEvent::Seen { findings }),
     }
-}
-
-/// Puts servers back into use with which nothing is wrong any more; returns those, and those that stay out.
-fn put_back(
-    looked: &Looked,
-    journal: &mut HealJournal,
-    fence: &mut Option<&mut dyn Fence>,
-    run: Run<'_>,
-) -> Result<(Vec<String>, Vec<String>)> {
-    let (mut released, mut kept) = (Vec::new(), Vec::new());
-    for (id, server) in journal.drained() {
-        let servers = &looked.diagnosis.servers;
-        let is_here = servers
-            .iter()
-            .any(|one| one.name == server && one.facts.is_ok());
-        let is_well = is_here && looked.treated.iter().all(|one| one.server != server);
-        match fence {
-            Some(fence) if is_well => {
-                if let Err(error) = fence.release(&server, &id) {
-                    run.progress
-                        .warn(format!("{server} is still drained: {}", error.chain()));
-                    kept.push(server);
-                    continue;
-                }
-                // Or it is drained by somebody else by now.
-                journal.add(HealEvent::Released {
-                    id,
-                    server: server.clone(),
-                })?;
-                released.push(server);
-            }
-            _ => kept.push(server),
-        }
-    }
-    Ok((released, kept))
 }
 
 /// What was treated, and what is left. A failure that was treated in vain is not named twice.

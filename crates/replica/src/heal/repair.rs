@@ -3,7 +3,7 @@
 
 use super::class::HealClass;
 use super::journal::{BegunRepair, HealEvent, HealJournal, HealOutcome, user};
-use super::known::{channel_of, key_of};
+use super::known::{channel_of, key_of, place_of};
 use super::lease::SourceLease;
 use super::prove::{self, Proof, is_stop};
 use super::treated::{Healed, Treated};
@@ -13,7 +13,7 @@ use crate::survey::{Facts, Target};
 use crate::topology::source_of;
 use evenkeel_op::{Cancel, Error, ErrorKind, Result, Run};
 use evenkeel_server::connect::server_behind;
-use evenkeel_server::replication::{Channel, ReplicaLease, ThreadState};
+use evenkeel_server::replication::{Channel, Halted, ReplicaLease, ThreadState};
 use std::time::{Duration, Instant};
 
 /// How long a statement may take.
@@ -61,7 +61,7 @@ impl Job<'_> {
 
     fn begun(&self, id: &str, class: HealClass) -> Result<BegunRepair> {
         let (facts, channel) = (self.facts()?, self.channel()?);
-        let place = channel.executed.as_ref();
+        let place = place_of(facts, channel);
         Ok(BegunRepair {
             id: id.to_owned(),
             user: user(),
@@ -71,18 +71,19 @@ impl Job<'_> {
             failure: self.treated.finding.failure.name().to_owned(),
             class,
             evidence: self.treated.finding.evidence.clone(),
-            executed: place.map(|at| format!("{}:{}", at.file, at.position)),
-            gtid: facts.applied.to_string(),
+            executed: place.executed,
+            gtid: place.gtid,
             steps: self.statements(),
         })
     }
 }
 
-/// Repairs it. What goes wrong with it is in the answer.
+/// Repairs it, with the lease of its source. What goes wrong with it is in the answer.
 ///
-/// Errors: those of the journal; `Busy` while another healer has the lease of the source; a request to stop.
+/// Errors: those of the journal; a request to stop.
 pub(super) fn heal_one(
     job: &Job<'_>,
+    mut lease: SourceLease,
     journal: &mut HealJournal,
     fence: &mut Option<&mut dyn Fence>,
     run: Run<'_>,
@@ -91,12 +92,6 @@ pub(super) fn heal_one(
     let class = job.treated.decision.class;
     let class = class.ok_or_else(|| Error::failed("nothing repairs this"))?;
     let id = journal.new_id();
-    let mut lease = match SourceLease::take(&job.source()?.options) {
-        Err(error) if error.kind() != ErrorKind::Busy && !is_stop(error.kind()) => {
-            return not_begun(id, &error, journal);
-        }
-        taken => taken?,
-    };
     let name = &job.treated.server;
     run.progress.note(format!(
         "{name}: {}: {} ({id})",
@@ -143,7 +138,10 @@ pub(super) fn heal_one(
 }
 
 /// A source that answered a moment ago, and does not any more.
-fn not_begun(id: String, error: &Error, journal: &mut HealJournal) -> Result<Healed> {
+///
+/// Errors: those of the journal.
+pub(super) fn not_begun(error: &Error, journal: &mut HealJournal) -> Result<Healed> {
+    let id = journal.new_id();
     let why = format!(
         "the lease on the source was not to be had: {}",
         error.chain()
@@ -191,11 +189,13 @@ impl Work<'_> {
             server: server.clone(),
         })?;
         if let Err(error) = fence.drain(server, self.id) {
-            // Nothing was taken out of use by us.
-            self.journal.add(HealEvent::Released {
-                id: self.id.to_owned(),
-                server: server.clone(),
-            })?;
+            // It may have been obeyed all the same.
+            if let Ok(false) = fence.is_out(server, Some(self.id)) {
+                self.journal.add(HealEvent::Released {
+                    id: self.id.to_owned(),
+                    server: server.clone(),
+                })?;
+            }
             return Err(error);
         }
         fail::fail_point!("heal::drained");
@@ -209,7 +209,9 @@ impl Work<'_> {
         let now = replica.channel(&then.name)?;
         let state = |channel: &Channel| {
             let number = |error: &Option<(u32, String)>| error.as_ref().map(|error| error.0);
+            let source = (channel.host.clone(), channel.port, channel.delay_s);
             (
+                source,
                 channel.receiver,
                 channel.applier,
                 channel.executed.clone(),
@@ -217,7 +219,14 @@ impl Work<'_> {
                 number(&channel.applier_error),
             )
         };
-        match state(then) == state(&now) {
+        // Behind one address there may be another server by now.
+        let facts = self.job.facts()?;
+        let sql = match facts.identity.uuid {
+            Some(_) => "SELECT @@server_uuid",
+            None => "SELECT CONCAT(@@server_id, '@', @@hostname, ':', @@port)",
+        };
+        let key = replica.value(sql)?;
+        match state(then) == state(&now) && key == Some(key_of(facts)) {
             true => Ok(replica),
             false => Err(Error::refused(
                 "it has changed since it was looked at, so nothing was done",
@@ -225,31 +234,57 @@ impl Work<'_> {
         }
     }
 
+    /// Makes sure that both threads run if this ends, for as long as `limit`.
+    fn halt(&self, limit: Duration) -> Result<Halted> {
+        let replica = self.replica()?;
+        let pid = server_behind(&self.job.replica().options);
+        let program = &self.job.request.watchdog;
+        replica.halt(pid, program, &self.job.channel()?.name, limit)
+    }
+
+    /// Writes down that both threads run.
+    fn runs(&mut self) -> Result<()> {
+        self.journal.add(HealEvent::Running {
+            id: self.id.to_owned(),
+        })
+    }
+
     /// Starts what stands.
     fn restart(&mut self) -> Result<()> {
+        if self.job.treated.finding.failure == Failure::AppliedWithGaps {
+            return self.close_gaps();
+        }
         let mut replica = self.replica()?;
         fail::fail_point!("heal::leased");
-        let channel = self.job.channel()?.name.clone();
         for sql in self.job.statements() {
             self.step(&sql)?;
             replica.run(&sql, STEP)?;
-            if sql.contains(" UNTIL ") {
-                self.wait_until_it_stands(&mut replica, &channel)?;
-            }
             fail::fail_point!("heal::stepped");
-        }
-        if self.job.treated.finding.failure == Failure::AppliedWithGaps {
-            // It may have been restarted without either thread.
-            let sql = replica.start_statement(&channel);
-            self.step(&sql)?;
-            replica.run(&sql, STEP)?;
         }
         Ok(())
     }
 
-    fn wait_until_it_stands(&self, replica: &mut ReplicaLease, channel: &str) -> Result<()> {
+    /// Has the SQL thread close its gaps, where it stops by itself. From its first step on, a watchdog starts both
+    /// threads if this ends.
+    fn close_gaps(&mut self) -> Result<()> {
+        let mut halted = self.halt(HELD_MAX + self.job.request.settle)?;
+        fail::fail_point!("heal::leased");
+        let channel = self.job.channel()?.name.clone();
+        for sql in self.job.statements() {
+            self.step(&sql)?;
+            if sql.contains(" UNTIL ") {
+                halted.run(&sql, STEP)?;
+                self.wait_until_it_stands(&mut halted, &channel)?;
+            }
+            fail::fail_point!("heal::stepped");
+        }
+        halted.start()?;
+        self.runs()
+    }
+
+    fn wait_until_it_stands(&self, halted: &mut Halted, channel: &str) -> Result<()> {
         let until = Instant::now() + self.job.request.settle;
-        while replica.channel(channel)?.applier == ThreadState::Running {
+        while halted.channel(channel)?.applier == ThreadState::Running {
             self.run.cancel.check()?;
             if Instant::now() >= until {
                 let message = "the SQL thread did not come to its end in time";
@@ -262,26 +297,26 @@ impl Work<'_> {
 
     /// Has the relay logs fetched again. From its first step on, a watchdog starts both threads if this ends.
     fn relay_reset(&mut self) -> Result<()> {
-        let replica = self.replica()?;
-        let target = self.job.replica();
-        let channel = self.job.channel()?.name.clone();
-        let start = replica.start_statement(&channel);
-        let pid = server_behind(&target.options);
-        let program = &self.job.request.watchdog;
-        let mut halted = replica.halt(pid, program, &channel, HELD_MAX)?;
+        let mut halted = self.halt(HELD_MAX)?;
+        let then = self.job.channel()?.clone();
         fail::fail_point!("heal::leased");
         for sql in self.job.statements() {
+            self.step(&sql)?;
             if sql.starts_with("START ") {
                 continue;
             }
-            self.step(&sql)?;
             halted.run(&sql, STEP)?;
+            // The statements that follow have the place in them.
+            if sql.starts_with("STOP ") && halted.channel(&then.name)?.executed != then.executed {
+                return Err(Error::refused(
+                    "it has changed since it was looked at: its threads were started again",
+                ));
+            }
             fail::fail_point!("heal::stepped");
         }
-        self.step(&start)?;
         halted.start()?;
         fail::fail_point!("heal::started");
-        Ok(())
+        self.runs()
     }
 
     /// Waits until it is well, and compares it with its source.

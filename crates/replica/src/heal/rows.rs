@@ -7,7 +7,7 @@ use super::prove::{self, Proof};
 use super::repair::Work;
 use crate::repair::{ExecuteRequest, Made, PlanRequest, execute, make_plan};
 use evenkeel_op::own_directory::make_unshared;
-use evenkeel_op::{Error, Result, units};
+use evenkeel_op::{Error, ErrorKind, Result, units};
 use std::path::Path;
 
 /// Repairs them.
@@ -50,7 +50,12 @@ pub(super) fn repair(work: &mut Work<'_>) -> Result<Proof> {
         plan,
         journal: directory,
     };
-    let done = execute(&carried, work.run)?;
+    let done = match execute(&carried, work.run) {
+        Err(error) if error.kind() == ErrorKind::Partial => {
+            return Ok(Proof::new(HealOutcome::NotCompared, error.chain()));
+        }
+        done => done?,
+    };
     let proof = prove::verdict(&done.compared);
     let undo = done
         .id

@@ -1,6 +1,6 @@
 //! A failure, what was decided, and what was done about it.
 
-use super::decide::Decision;
+use super::decide::{Decision, HealRule};
 use super::journal::HealOutcome;
 use crate::diagnose::{Finding, Step};
 use serde::Serialize;
@@ -18,6 +18,15 @@ pub struct Treated {
     pub steps: Vec<Step>,
     /// What was done; `None` if nothing.
     pub healed: Option<Healed>,
+}
+
+impl Treated {
+    /// Whether nothing was done because another healer is at work there.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let mut each = self.decision.forbidden.iter();
+        each.any(|one| one.rule == HealRule::Busy)
+    }
 }
 
 /// What was done about a failure.

@@ -56,6 +56,13 @@ impl ReplicaLease {
         found.ok_or_else(|| Error::failed(format!("channel '{name}' is gone")))
     }
 
+    /// Asks for one value.
+    ///
+    /// Errors: those of the session; `Failed` if it is gone.
+    pub fn value(&mut self, sql: &str) -> Result<Option<String>> {
+        self.session.as_mut().ok_or_else(lost)?.value(sql)
+    }
+
     /// Runs a statement, and waits for its end for no longer than `limit`.
     ///
     /// Errors: those of the session; `LockTimeout` afterwards: the lease is over then.
@@ -144,6 +151,13 @@ impl Halted {
     /// Errors: those of that.
     pub fn run(&mut self, sql: &str, limit: Duration) -> Result<()> {
         self.lease.run(sql, limit)
+    }
+
+    /// Asks how a channel is.
+    ///
+    /// Errors: those of [`ReplicaLease::channel`].
+    pub fn channel(&mut self, name: &str) -> Result<Channel> {
+        self.lease.channel(name)
     }
 
     /// Starts both threads.

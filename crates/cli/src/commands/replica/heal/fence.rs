@@ -48,6 +48,17 @@ fn is_drained_by(shown: &Value, id: &str) -> bool {
 }
 
 impl Fence for HealthFence {
+    fn is_out(&mut self, server: &str, id: Option<&str>) -> Result<bool> {
+        let all = ask(&self.0, &HealthRequest::Status)?;
+        let mut all = all.as_array().into_iter().flatten();
+        let found = all.find(|one| one["server"] == server);
+        // One that is not checked there cannot be drained there.
+        Ok(found.is_some_and(|shown| match id {
+            Some(id) => is_drained_by(shown, id),
+            None => shown["order"].is_string(),
+        }))
+    }
+
     fn drain(&mut self, server: &str, id: &str) -> Result<()> {
         let shown = self.shown(server)?;
         let order = shown["order"].as_str();

@@ -65,7 +65,7 @@ impl Hook {
         }))
     }
 
-    /// Runs it for each failure that is left, unless it was run for that before.
+    /// Runs it for each failure that is left, unless it was told of that before.
     ///
     /// Errors: those of the journal. What goes wrong with the program is a warning.
     pub(super) fn hand_over(
@@ -84,13 +84,16 @@ impl Hook {
                 finding.failure.name(),
                 to.word(),
             );
-            left.insert(key.clone());
             if self.handed.contains(&key) {
+                left.insert(key);
                 continue;
             }
             let begun = Instant::now();
             let ended = match self.run(one, ui.cancel()) {
-                Ok(()) => format!("done in {}", super::took(begun)),
+                Ok(()) => {
+                    left.insert(key);
+                    format!("done in {}", super::took(begun))
+                }
                 Err(error) => {
                     ui.warn_of("--hook: ", &error);
                     error.chain()
@@ -148,7 +151,8 @@ impl Hook {
 fn is_left(one: &Treated) -> bool {
     match &one.healed {
         Some(healed) => healed.outcome != HealOutcome::Repaired,
-        None => true,
+        // Another healer is at work there.
+        None => !one.is_busy(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::show::answers::{HealHistoryAnswer, ReplicaHealAnswer};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Error, ErrorKind, Result, Run, exit, units};
 use evenkeel_replica::heal::{
-    Fence, HealJournal, HealOutcome, HealPass, HealPolicy, HealRequest, heal, plan_heal,
+    Fence, HealJournal, HealOutcome, HealPass, HealPolicy, HealRequest, Treated, heal, plan_heal,
     read_history,
 };
 use evenkeel_replica::survey::Target;
@@ -43,7 +43,9 @@ pub(super) fn run(args: &ReplicaHeal, ui: &Ui) -> Result<u8> {
     }
     let targets = asked::meant(&args.asked, ui)?;
     if !args.execute {
-        let pass = plan_heal(&targets, &request, during(ui))?;
+        let mut fence = args.drain.as_deref().map(HealthFence::at).transpose()?;
+        let fence = fence.as_mut().map(|fence| fence as &mut dyn Fence);
+        let pass = plan_heal(&targets, &request, fence, during(ui))?;
         return shown(&pass, args, ui);
     }
     for target in &targets {
@@ -90,6 +92,11 @@ fn code(pass: &HealPass) -> u8 {
     };
     let all = (0..outcomes.len()).all(|at| is_whole(&outcomes[at]) || is_settled(at));
     let is_checked = pass.diagnosis.unchecked.is_empty() && pass.kept_out.is_empty();
+    // Nothing could be done because of another healer.
+    let is_busy = pass.treated.iter().any(Treated::is_busy);
+    if is_busy && outcomes.iter().all(Option::is_none) {
+        return exit::BUSY;
+    }
     match (all, outcomes.iter().any(is_something), is_checked) {
         (true, _, true) => exit::DONE,
         (true, _, false) | (false, true, _) => exit::PARTIAL,

@@ -247,6 +247,10 @@ fn told(what: &HealEvent) -> Vec<String> {
             begun.id
         )),
         HealEvent::Step { on, does, .. } => one(format!("{on}: {does}")),
+        HealEvent::Running { id } => one(format!("{id}: both threads run")),
+        HealEvent::Equal { channel, .. } => {
+            one(format!("channel '{channel}': rows are the source's again"))
+        }
         HealEvent::Rows { plan, tables, .. } => {
             one(format!("rows of {} are planned: {plan}", tables.join(", ")))
         }
