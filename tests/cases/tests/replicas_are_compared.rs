@@ -318,7 +318,7 @@ fn finds_nothing(case: &Case) {
         "--chunk-time",
         "5ms",
         "--max-snapshot",
-        "100ms",
+        "20ms",
         "--database",
         "d",
         "--database",
