@@ -180,11 +180,12 @@ async fn alone(shared: &Shared, name: &str) -> Result<Taken, Fault> {
 /// Fails on a store that makes the same object twice: two runs could each hold a lock there, and a
 /// generation could be replaced. Asked once, when a repository is made.
 async fn insist(objects: &dyn ObjectStore, path: &Path) -> Result<(), Fault> {
-    let options = PutOptions::from(PutMode::Create);
-    match objects.put_opts(path, "{}".into(), options).await {
+    let create = || PutOptions::from(PutMode::Create);
+    // Where the answer breaks off: whatever the store did, it does, and says, the same again.
+    match retried!(objects.put_opts(path, "{}".into(), create())) {
         Err(Fault::AlreadyExists { .. }) => Ok(()),
         Ok(_) => {
-            gone(objects.delete(path).await)?;
+            gone(retried!(objects.delete(path)))?;
             Err(Fault::NotSupported {
                 source: "the store does not honor conditional writes: it created the same object \
                      twice. Current versions of S3, Google, Azure, MinIO, SeaweedFS, Ceph and R2 \
