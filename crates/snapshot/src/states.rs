@@ -116,6 +116,11 @@ impl Opened {
         self.0.patch(file, offset, bytes)
     }
 
+    /// Fails if what is frozen did not stay frozen so far: why something could not be read.
+    pub fn stayed_frozen(&self, _: &Made) -> Result<()> {
+        self.0.check()
+    }
+
     /// Brings the snapshot to disk; to be called when all locks are released.
     pub fn seal(mut self, _: Made) -> Result<Sealed> {
         self.0.seal()?;

@@ -13,9 +13,9 @@ use std::process::Command;
 const CAP: u64 = 200 << 20;
 /// Tables of one row each, and bytes in each row. A table without transactions is loaded by one connection.
 const TABLES: usize = 18;
-/// MiB in each of them: sixteen of the smaller are twice what the program may have.
-const SAMPLE_ROW: u32 = 24;
-const ROW: u32 = 64;
+const ROW: usize = 64 << 20;
+/// In a sample, those that are not imported are smaller: sixteen of them are twice what the program may have.
+const SAMPLE_ROW: usize = 24 << 20;
 /// How many of the rows are imported as well.
 const IMPORTED: usize = 3;
 
@@ -26,8 +26,11 @@ const ARGS: [&str; 4] = [
     "--performance-schema=OFF",
 ];
 
-fn row() -> usize {
-    (effort::rounds("MiB in a row", SAMPLE_ROW, ROW) as usize) << 20
+fn row(id: usize) -> usize {
+    match effort::is_full() || id < IMPORTED {
+        true => ROW,
+        false => SAMPLE_ROW,
+    }
 }
 
 fn running(server: &TestServer, scratch: &Scratch, name: &str) -> Running {
@@ -38,7 +41,6 @@ fn running(server: &TestServer, scratch: &Scratch, name: &str) -> Running {
 fn of_sixteen_connections() {
     let (server, scratch) = (mariadb_10_11(), Scratch::new());
     let source = running(&server, &scratch, "source");
-    let row_size = row();
     let mut session = source.session().unwrap();
     // MyISAM: a gigabyte is written once.
     session.run("CREATE DATABASE d").unwrap();
@@ -48,7 +50,7 @@ fn of_sixteen_connections() {
         );
         let row = format!(
             "INSERT INTO d.huge{id} VALUES ({id}, 'a\\tb', REPEAT(X'00FF0A5C09{id:02X}4142', {}), {id})",
-            row_size / 8
+            row(id) / 8
         );
         session.run(&table).unwrap();
         session.run(&row).unwrap();
@@ -74,7 +76,7 @@ fn of_sixteen_connections() {
     println!("script: peak {} MiB", most >> 20);
     assert!(most > 0 && most < CAP, "script: {most} bytes");
 
-    imports_are_bounded(&program, &server, &scratch, &source, row_size);
+    imports_are_bounded(&program, &server, &scratch, &source);
 
     let target = running(&server, &scratch, "target");
     let (ended, most) = peak(load_into(&program, &target, &output, &["--threads=16"]));
@@ -90,7 +92,6 @@ fn imports_are_bounded(
     server: &TestServer,
     scratch: &Scratch,
     source: &Running,
-    row_size: usize,
 ) {
     let script = scratch.join("rows.sql");
     let head = b"CREATE DATABASE d; USE d;\nCREATE TABLE huge (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB;\n";
@@ -99,7 +100,7 @@ fn imports_are_bounded(
     for id in 0..IMPORTED {
         write!(file, "INSERT INTO huge VALUES ({id},0x").unwrap();
         let digits = format!("00FF0A5C09{id:02X}4142").repeat(4096);
-        for _ in 0..row_size / 8 / 4096 {
+        for _ in 0..ROW / 8 / 4096 {
             file.write_all(digits.as_bytes()).unwrap();
         }
         file.write_all(b");\n").unwrap();

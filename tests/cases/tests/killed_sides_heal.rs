@@ -57,8 +57,8 @@ impl Case {
 fn the_far_side_killed_at_each_step() {
     let case = Case::start();
     let points = [&EVERY_BACKUP[..], &REFLINK, &SPLICE].concat();
-    // Where the program is local, other tests come by more of them.
-    for point in share("kill points of the far side", &points, Part::new(0, 6)) {
+    // Where the program is local, other tests come by each of them.
+    for point in share("kill points of the far side", &points, Part::new(0, 3)) {
         println!("killed at {point}");
         // Some points are come by only with a base from a run that was not killed.
         let whole = run(case.evenkeel.backup(&case.site, &[]));

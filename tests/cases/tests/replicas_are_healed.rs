@@ -279,7 +279,7 @@ fn kills_are_survived() {
     for (server, by) in effort::draw("servers of killed healers", &servers(), 1) {
         println!("{} {by:?}", server.id);
         let case = Case::start(server, by);
-        let points = effort::share("kills of a healer", &HEAL_RELAY_LOG, Part::new(2, 3));
+        let points = effort::share("kills of a healer", &HEAL_RELAY_LOG, Part::new(2, 5));
         let everybody = points.iter().filter(|point| **point == STOPPED);
         let everybody = everybody.map(|point| (*point, true));
         let alone = points.iter().map(|point| (*point, false));

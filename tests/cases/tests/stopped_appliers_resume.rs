@@ -174,16 +174,19 @@ const STEPS: &str = "steps of a backup that stops an applier";
 
 #[test]
 fn of_mariadb() {
-    let mut points = share(STEPS, &APPLIER, Part::new(0, 2));
+    let mut points = share(STEPS, &APPLIER, Part::new(0, 3));
     points.push("backup::freeze::moment");
     Case::start(mariadb_10_11()).at_each(&points);
 }
 
 #[test]
 fn of_mysql() {
-    let mut points = share(STEPS, &APPLIER, Part::new(1, 2));
-    points.extend(CLOSING_GAPS);
-    for server in draw("servers of MySQL", &[mysql_8_0_15(), mysql_5_7_22()], 1) {
+    let closes_gaps = draw("servers that close gaps", &[1, 2], 1);
+    for (part, server) in [(1, mysql_8_0_15()), (2, mysql_5_7_22())] {
+        let mut points = share(STEPS, &APPLIER, Part::new(part, 3));
+        if closes_gaps.contains(&part) {
+            points.extend(CLOSING_GAPS);
+        }
         Case::start(server).at_each(&points);
     }
 }

@@ -18,7 +18,7 @@ use super::survey::{self, Survey, redo_layout};
 use crate::tables::{self, TableRecord};
 use applier::Applier;
 use evenkeel_innodb::redo::{self, RedoHeader};
-use evenkeel_op::{Context, Error, Result, Run};
+use evenkeel_op::{Context, Error, ErrorKind, Result, Run};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::{self, FileClass, FoundFile, ServerFiles};
@@ -150,7 +150,10 @@ fn attempt(
         ddl_blocked: false,
         tables: None,
     };
-    let turn = freezer.run().and_then(|turn| freezer.settle(turn));
+    let turn = freezer.run().and_then(|turn| match freezer.settle(&turn) {
+        Ok(()) => Ok(turn),
+        Err(error) => Err(freezer.lost(&turn, error)),
+    });
     let Freezer {
         opened,
         listed,
@@ -228,9 +231,9 @@ struct Freezer<'a> {
 
 impl Freezer<'_> {
     /// Compares an image with what the server listed.
-    fn settle(&mut self, turn: Turn) -> Result<Turn> {
-        let Turn::Done(done) = &turn else {
-            return Ok(turn);
+    fn settle(&mut self, turn: &Turn) -> Result<()> {
+        let Turn::Done(done) = turn else {
+            return Ok(());
         };
         let (files, .., made) = &**done;
         let place = |file: &FoundFile| self.opened.frozen_path(made, &source(file));
@@ -252,7 +255,18 @@ impl Freezer<'_> {
             (_, Source::Volumes(_)) => {}
             _ => self.tables = tables::of_files(files, place)?,
         }
-        Ok(turn)
+        Ok(())
+    }
+
+    /// Says that the snapshot was lost, where that is why it could not be read.
+    fn lost(&self, turn: &Turn, error: Error) -> Error {
+        let Turn::Done(done) = turn else {
+            return error;
+        };
+        match self.opened.stayed_frozen(&done.4) {
+            Err(lost) if error.kind() == ErrorKind::Failed => lost.because(error),
+            _ => error,
+        }
     }
 
     fn run(&mut self) -> Result<Turn> {
