@@ -150,10 +150,7 @@ fn attempt(
         ddl_blocked: false,
         tables: None,
     };
-    let turn = freezer.run().and_then(|turn| match freezer.settle(&turn) {
-        Ok(()) => Ok(turn),
-        Err(error) => Err(freezer.lost(&turn, error)),
-    });
+    let turn = freezer.turn();
     let Freezer {
         opened,
         listed,
@@ -230,6 +227,15 @@ struct Freezer<'a> {
 }
 
 impl Freezer<'_> {
+    /// Takes an image, and compares it with what the server listed.
+    fn turn(&mut self) -> Result<Turn> {
+        let turn = self.run()?;
+        match self.settle(&turn) {
+            Ok(()) => Ok(turn),
+            Err(error) => Err(self.lost(&turn, error)),
+        }
+    }
+
     /// Compares an image with what the server listed.
     fn settle(&mut self, turn: &Turn) -> Result<()> {
         let Turn::Done(done) = turn else {
