@@ -38,7 +38,8 @@ impl Memcached {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let child = command.spawn().map_err(|error| {
+        // It dies with this process, however that ends.
+        let child = evenkeel_server::launch::spawn(command).map_err(|error| {
             Error::refused(format!("failed to start {}", program.display()))
                 .because(error)
                 .hint("install memcached, or name the program with --memcached")
