@@ -35,6 +35,10 @@ pub struct Facts {
     pub corrupt: Vec<CorruptPage>,
     /// Time until the commit.
     pub seconds: f64,
+    /// The image has nothing that was begun after this, by the clock of the server's host. Not in generations
+    /// from before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen_at: Option<jiff::Timestamp>,
     /// How long of it reading rested so that the server could work.
     #[serde(default)]
     pub rested_s: f64,

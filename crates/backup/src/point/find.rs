@@ -124,10 +124,11 @@ fn candidates(repository: &Repository, named: Option<u32>, run: Run<'_>) -> Resu
 
 /// Makes the error for a point that no generation is old enough for; `oldest` is the oldest that was asked.
 fn too_early(oldest: &Manifest) -> Error {
-    let at = oldest.created.strftime("%Y-%m-%d %H:%M:%S UTC");
+    let frozen = frozen_at(oldest).unwrap_or(oldest.created);
     Error::refused(format!(
-        "the point is before generation {}, which was made at {at}",
-        oldest.generation
+        "the point is before generation {}, which has everything until {}",
+        oldest.generation,
+        frozen.strftime("%Y-%m-%d %H:%M:%S UTC")
     ))
     .hint(
         "name a later point, or restore that generation without --to: nothing older can be reached",
@@ -344,17 +345,23 @@ fn walk_leg(logs: &Logs, leg: &mut Leg, walk: &mut Walk<'_>, run: Run<'_>) -> Re
 fn is_too_late(base: &Base, manifest: &Manifest, point: &Point) -> Result<bool> {
     Ok(match point {
         Point::Time(time) => {
-            let seconds = Facts::of(manifest)?.seconds;
-            let run = jiff::SignedDuration::try_from_secs_f64(seconds)
-                .context(|| "a generation's run has no length")?;
-            let ended = manifest
-                .created
-                .checked_add(run)
-                .context(|| "a run never ended")?;
+            let frozen = frozen_at(manifest)?;
             // Logs have whole seconds.
-            ended.as_second() >= time.as_second()
+            frozen.as_second() >= time.as_second()
         }
         Point::Position(place) => order(place) < order(&base.at),
         Point::After(_) | Point::Before(_) => false,
     })
+}
+
+/// Returns a time before which everything in a generation was written.
+fn frozen_at(manifest: &Manifest) -> Result<jiff::Timestamp> {
+    let facts = Facts::of(manifest)?;
+    if let Some(at) = facts.frozen_at {
+        return Ok(at);
+    }
+    let run = jiff::SignedDuration::try_from_secs_f64(facts.seconds)
+        .context(|| "a generation's run has no length")?;
+    let ended = manifest.created.checked_add(run);
+    ended.context(|| "a run never ended")
 }

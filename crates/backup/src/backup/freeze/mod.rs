@@ -54,6 +54,14 @@ pub struct Moments {
     pub end: Instant,
 }
 
+impl Moments {
+    /// Returns what this host's clock said at the end, if it says anything that can be written down.
+    pub(super) fn ended_at(&self) -> Option<jiff::Timestamp> {
+        let ago = jiff::SignedDuration::try_from(self.end.elapsed()).ok()?;
+        jiff::Timestamp::now().checked_sub(ago).ok()
+    }
+}
+
 /// How often a freeze is tried when it has to be tried again.
 const TRIES: u32 = 10;
 /// How often of them after the redo log wrapped.
