@@ -38,7 +38,7 @@ pub struct Facts {
     /// The image has nothing that was begun after this, by the clock of the server's host. Not in generations
     /// from before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frozen_at: Option<jiff::Timestamp>,
+    pub image_at: Option<jiff::Timestamp>,
     /// How long of it reading rested so that the server could work.
     #[serde(default)]
     pub rested_s: f64,
@@ -195,6 +195,7 @@ pub fn report_of(manifest: &Manifest) -> Result<GenerationReport> {
         pages_torn: facts.pages_torn,
         pages_corrupt: facts.pages_corrupt,
         seconds: facts.seconds,
+        image_at: facts.image_at,
         rested_s: facts.rested_s,
         lock_ms: facts.lock_ms,
         write_pause_ms: facts.write_pause_ms,

@@ -36,6 +36,9 @@ pub struct GenerationReport {
     pub pages_corrupt: u64,
     /// Wall-clock time of the run.
     pub seconds: f64,
+    /// When the image was taken, by the clock of the server's host; null where that is not recorded.
+    #[serde(default)]
+    pub image_at: Option<jiff::Timestamp>,
     /// How long of it reading rested so that the server could work (`--max-impact`), in seconds.
     pub rested_s: f64,
     /// How long any lock was held.

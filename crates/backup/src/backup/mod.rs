@@ -287,7 +287,7 @@ fn facts(
         pages_corrupt: settled.corrupt.len() as u64,
         corrupt: settled.corrupt.clone(),
         seconds: elapsed.as_secs_f64(),
-        frozen_at: frozen.instant.ended_at(),
+        image_at: frozen.instant.ended_at(),
         rested_s: totals.rested.as_secs_f64(),
         lock_ms: frozen.held.lock.as_secs_f64() * 1000.0,
         write_pause_ms: frozen.held.writes_stopped.as_secs_f64() * 1000.0,

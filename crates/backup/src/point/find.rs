@@ -124,11 +124,11 @@ fn candidates(repository: &Repository, named: Option<u32>, run: Run<'_>) -> Resu
 
 /// Makes the error for a point that no generation is old enough for; `oldest` is the oldest that was asked.
 fn too_early(oldest: &Manifest) -> Error {
-    let frozen = frozen_at(oldest).unwrap_or(oldest.created);
+    let image = image_at(oldest).unwrap_or(oldest.created);
     Error::refused(format!(
         "the point is before generation {}, which has everything until {}",
         oldest.generation,
-        frozen.strftime("%Y-%m-%d %H:%M:%S UTC")
+        image.strftime("%Y-%m-%d %H:%M:%S UTC")
     ))
     .hint(
         "name a later point, or restore that generation without --to: nothing older can be reached",
@@ -345,9 +345,9 @@ fn walk_leg(logs: &Logs, leg: &mut Leg, walk: &mut Walk<'_>, run: Run<'_>) -> Re
 fn is_too_late(base: &Base, manifest: &Manifest, point: &Point) -> Result<bool> {
     Ok(match point {
         Point::Time(time) => {
-            let frozen = frozen_at(manifest)?;
+            let image = image_at(manifest)?;
             // Logs have whole seconds.
-            frozen.as_second() >= time.as_second()
+            image.as_second() >= time.as_second()
         }
         Point::Position(place) => order(place) < order(&base.at),
         Point::After(_) | Point::Before(_) => false,
@@ -355,9 +355,9 @@ fn is_too_late(base: &Base, manifest: &Manifest, point: &Point) -> Result<bool> 
 }
 
 /// Returns a time before which everything in a generation was written.
-fn frozen_at(manifest: &Manifest) -> Result<jiff::Timestamp> {
+fn image_at(manifest: &Manifest) -> Result<jiff::Timestamp> {
     let facts = Facts::of(manifest)?;
-    if let Some(at) = facts.frozen_at {
+    if let Some(at) = facts.image_at {
         return Ok(at);
     }
     let run = jiff::SignedDuration::try_from_secs_f64(facts.seconds)

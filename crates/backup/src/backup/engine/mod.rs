@@ -225,7 +225,7 @@ impl Taken {
             pages_corrupt: self.settled.corrupt.len() as u64,
             corrupt: self.settled.corrupt.clone(),
             seconds: elapsed.as_secs_f64(),
-            frozen_at: self.instant.ended_at(),
+            image_at: self.instant.ended_at(),
             rested_s: totals.rested.as_secs_f64(),
             lock_ms: self.ticks.lock.as_secs_f64() * 1000.0,
             write_pause_ms: self.ticks.writes_stopped.as_secs_f64() * 1000.0,
