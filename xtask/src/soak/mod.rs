@@ -1,5 +1,5 @@
-//! The long loops in full: every test that can be run for hours, one after the other, with a record
-//! of what was done when. A run that is cut short goes on where it was.
+//! The long loops in full: every test that can be run for hours, one after the other or several at once, with a
+//! record of what was done when. A run that is cut short goes on where it was.
 
 mod find;
 mod line;
@@ -9,12 +9,13 @@ mod table;
 use crate::record::{self, Record};
 use crate::stop::{Limit, Stop};
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use find::Entry;
 use line::{Line, Outcome};
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// What `cargo nextest` exits with when a test failed; `cargo xtask machine` as every check of ours.
@@ -41,6 +42,9 @@ pub struct Options {
     /// Begin nothing more after this time.
     #[arg(long, value_name = "N")]
     limit_minutes: Option<u64>,
+    /// Run so many entries at once.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    jobs: usize,
 }
 
 /// Runs the entries and prints their record. Returns whether none failed.
@@ -86,20 +90,87 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         crate::git::short(&commit),
         record.path().display()
     );
-    let mut failed = 0;
-    for (index, entry) in todo.iter().enumerate() {
-        if limit.is_over() {
-            let left = todo.len() - index;
-            println!("the time is over: {left} are left, so this soak is not whole");
-            break;
-        }
-        let line = try_one(root, entry, seed, &room, &stop)?;
-        record.append(&line)?;
-        failed += usize::from(line.outcome != Outcome::Passed);
-        println!("[{}/{}] {line}", index + 1, todo.len());
+    let soak = Soak {
+        root,
+        seed,
+        room,
+        stop,
+        limit,
+        record,
+        todo,
+        progress: Mutex::default(),
+    };
+    let progress = soak.run(options.jobs.max(1))?;
+    let left = soak.todo.len() - progress.begun;
+    if left > 0 {
+        println!("the time is over: {left} are left, so this soak is not whole");
     }
-    print!("\n{}", table::page(&wanted, &record.read()?));
-    Ok(failed == 0)
+    print!("\n{}", table::page(&wanted, &soak.record.read()?));
+    Ok(progress.failed == 0)
+}
+
+/// What is run, and what became of it.
+struct Soak<'a> {
+    root: &'a Path,
+    seed: u64,
+    /// Where the output of tests goes.
+    room: PathBuf,
+    stop: Stop,
+    limit: Limit,
+    record: Record,
+    todo: Vec<&'a Entry>,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    begun: usize,
+    ended: usize,
+    failed: usize,
+}
+
+impl Soak<'_> {
+    /// Runs what is to be run, so many at once.
+    fn run(&self, jobs: usize) -> Result<Progress> {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(|| self.work())).collect();
+            let joined = threads.into_iter().map(|thread| {
+                let ended = thread.join();
+                ended.unwrap_or_else(|_| Err(anyhow!("a thread died")))
+            });
+            // All of them are waited for.
+            let outcomes: Vec<Result<()>> = joined.collect();
+            outcomes.into_iter().collect::<Result<()>>()
+        })?;
+        Ok(*self.progress())
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs one entry after the other, as long as there are some.
+    fn work(&self) -> Result<()> {
+        while let Some(entry) = self.next() {
+            let line = try_one(self.root, entry, self.seed, &self.room, &self.stop)?;
+            let mut progress = self.progress();
+            self.record.append(&line)?;
+            progress.ended += 1;
+            progress.failed += usize::from(line.outcome != Outcome::Passed);
+            println!("[{}/{}] {line}", progress.ended, self.todo.len());
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Option<&Entry> {
+        let mut progress = self.progress();
+        if self.limit.is_over() || self.stop.is_reported() {
+            return None;
+        }
+        let next = self.todo.get(progress.begun).copied();
+        progress.begun += usize::from(next.is_some());
+        next
+    }
 }
 
 /// Runs one entry. An error when told to stop meanwhile: then nothing is known of it.
@@ -147,11 +218,9 @@ fn command(root: &Path, entry: &Entry, seed: u64) -> Command {
         let file = entry.test.as_deref().unwrap_or_default();
         command.args(["xtask", "machine", &format!("{file}::")]);
     } else {
-        command.args(["nextest", "run", "--locked", "--package", &entry.package]);
-        match &entry.test {
-            Some(test) => command.args(["--test", test]),
-            None => command.arg("--lib"),
-        };
+        // Of the whole workspace: for one package alone, others would be built with fewer features, each time.
+        let wanted = format!("binary_id(={entry})");
+        command.args(["nextest", "run", "--locked", "--workspace", "-E", &wanted]);
         command.args(["--profile", "soak", "--success-output", "immediate"]);
     }
     command
@@ -187,10 +256,10 @@ mod tests {
     fn files_and_libraries_are_run_in_full() {
         assert_eq!(
             words("evenkeel-op", Some("a_is_b")),
-            "nextest run --locked --package evenkeel-op --test a_is_b --profile soak \
+            "nextest run --locked --workspace -E binary_id(=evenkeel-op::a_is_b) --profile soak \
              --success-output immediate"
         );
-        assert!(words("evenkeel-op", None).contains("--package evenkeel-op --lib"));
+        assert!(words("evenkeel-op", None).contains("binary_id(=evenkeel-op) "));
     }
 
     #[test]
