@@ -87,7 +87,11 @@ impl Layout {
 
     /// Reads a row with the columns that `there` says, and returns the value of each column: none for NULL
     /// and for those that are not there.
-    fn row<'b>(&self, there: &[u8], from: &mut Bytes<'b>) -> Option<Vec<Option<&'b [u8]>>> {
+    pub(crate) fn row<'b>(
+        &self,
+        there: &[u8],
+        from: &mut Bytes<'b>,
+    ) -> Option<Vec<Option<&'b [u8]>>> {
         let count = (0..self.columns.len()).filter(|at| is_set(there, *at));
         let nulls = from.take(count.count().div_ceil(8))?;
         let mut nth = 0;
@@ -105,7 +109,7 @@ impl Layout {
     }
 }
 
-fn is_set(bits: &[u8], at: usize) -> bool {
+pub(crate) fn is_set(bits: &[u8], at: usize) -> bool {
     bits.get(at / 8)
         .is_some_and(|byte| byte >> (at % 8) & 1 == 1)
 }
@@ -175,25 +179,25 @@ fn decimal(digits: usize) -> usize {
 }
 
 /// What is left to read.
-struct Bytes<'b>(&'b [u8]);
+pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Bytes<'b> {
-    fn take(&mut self, length: usize) -> Option<&'b [u8]> {
+    pub(crate) fn take(&mut self, length: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(taken)
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    pub(crate) fn byte(&mut self) -> Option<u8> {
         Some(self.take(1)?[0])
     }
 
-    fn pair(&mut self) -> Option<u16> {
+    pub(crate) fn pair(&mut self) -> Option<u16> {
         Some(u16::from_le_bytes(*self.take(2)?.first_chunk()?))
     }
 
     /// Reads a number whose first byte says how long it is.
-    fn number(&mut self) -> Option<usize> {
+    pub(crate) fn number(&mut self) -> Option<usize> {
         match self.byte()? {
             short @ 0..=250 => Some(short.into()),
             252 => self.pair().map(usize::from),

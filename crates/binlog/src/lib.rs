@@ -14,7 +14,7 @@
 //! * [`Groups`]: which events belong to one transaction, by which GTID, and where it ends.
 //! * [`end_of_file`]: how far a file goes, read from headers alone.
 //! * [`change`]: which table an event changes, as far as it says.
-//! * [`Layout`]: which columns an update changed.
+//! * [`Layout`]: which columns an update changed; [`Images`]: its rows as if they were inserted elsewhere.
 //! * [`Gtid`], [`GtidSet`]: one transaction's name, and what a server or an archive has.
 
 mod clock;
@@ -24,6 +24,7 @@ mod events;
 mod groups;
 mod gtid;
 mod images;
+mod inserted;
 pub mod kind;
 mod name;
 mod set;
@@ -35,6 +36,7 @@ pub use events::{Event, Events, Tail};
 pub use groups::{Group, Groups, Unfinished, statement};
 pub use gtid::Gtid;
 pub use images::Layout;
+pub use inserted::{Images, begins_group, event_of, renamed};
 pub use name::{number_of, successor};
 pub use set::GtidSet;
 pub use tables::{Change, Done, change, started};

@@ -272,7 +272,11 @@ pub const HEAL_RELAY_LOG: [&str; 6] = [
 ];
 
 /// Other points of a healer.
-pub const HEAL_OTHERS: [&str; 2] = ["heal::drained", "heal::rows_planned"];
+pub const HEAL_OTHERS: [&str; 3] = [
+    "heal::drained",
+    "heal::rows_planned",
+    "heal::event_repaired",
+];
 
 /// Returns every name above but those of loads, without the `#n` of a later time.
 #[must_use]

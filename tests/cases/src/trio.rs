@@ -309,11 +309,17 @@ impl Trio {
     /// Plans a run of a verb of `replica` about these.
     #[must_use]
     pub fn command(&self, verb: &str, which: &[usize], more: &[&str]) -> Command {
+        self.command_as("root", verb, which, more)
+    }
+
+    /// The same, with another account.
+    #[must_use]
+    pub fn command_as(&self, user: &str, verb: &str, which: &[usize], more: &[&str]) -> Command {
         let sockets: Vec<String> = which
             .iter()
             .map(|at| self.running(*at).socket().display().to_string())
             .collect();
-        let mut args = vec!["replica", verb, "--no-defaults", "-uroot"];
+        let mut args = vec!["replica", verb, "--no-defaults", "-u", user];
         args.extend(sockets.iter().map(String::as_str));
         args.extend(more);
         self.evenkeel.command(&args)

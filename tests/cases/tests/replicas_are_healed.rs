@@ -9,6 +9,10 @@ use evenkeel_testkit::effort::{self, Part};
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{By, TestServer, until};
 use healed::Case;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Stdio;
+use std::time::Duration;
 
 /// Where what was seen and done is kept.
 const JOURNAL: &str = "--journal";
@@ -189,19 +193,74 @@ fn refused(case: &Case) {
     trio.order(1, "START", "SQL_THREAD");
     trio.catch_up();
 
-    trio.unlogged(1, &["DELETE FROM shop.a WHERE id = 1"]);
-    trio.sql(0, "UPDATE shop.a SET t = 'ONE' WHERE id = 1");
-    trio.until_applier_fails(1);
-    case.refuses(1, "missing-row-updated", "needs-person", "as it was before");
-    trio.unlogged(1, &["INSERT INTO shop.a VALUES (1, 10, 'one')"]);
-    trio.order(1, "START", "SQL_THREAD");
-    trio.catch_up();
-
     trio.damage_relay_log(1, 180, |length| length / 2);
     trio.sql(2, "SET GLOBAL read_only = OFF");
     case.refuses(1, "relay-log-damaged", "writable", "can write");
     trio.sql(2, "SET GLOBAL read_only = ON");
     case.repairs(1, "relay-log-damaged");
+}
+
+/// Rows that an event lacks, or that are in its way: it applies itself, with the rest of its transaction.
+fn events(case: &Case) {
+    let trio = &case.trio;
+    let broken = |unlogged: &str, transaction: &[&str]| {
+        trio.unlogged(1, &[unlogged]);
+        let mut session = trio.session(0);
+        for sql in [&["BEGIN"], transaction, &["COMMIT"]].concat() {
+            session.run(sql).unwrap();
+        }
+        trio.until_applier_fails(1);
+    };
+    broken(
+        "DELETE FROM shop.a WHERE id IN (1, 2)",
+        &[
+            "INSERT INTO shop.a VALUES (800, 800, 'in the same transaction')",
+            "UPDATE shop.a SET t = 'first', id = 801, u = 801 WHERE id = 800",
+            "UPDATE shop.a SET t = 'ONE' WHERE id = 1",
+            "DELETE FROM shop.a WHERE id = 2",
+            "INSERT INTO shop.a VALUES (2, 20, 'two')",
+        ],
+    );
+    case.repairs(1, "missing-row-updated");
+    broken(
+        "DELETE FROM shop.a WHERE id = 801",
+        &["DELETE FROM shop.a WHERE id = 801"],
+    );
+    case.repairs(1, "missing-row-deleted");
+    broken(
+        "INSERT INTO shop.a VALUES (810, 810, 'rogue')",
+        &["INSERT INTO shop.a VALUES (809, 809, 'a'), (810, 811, 'b')"],
+    );
+    case.repairs(1, "key-taken");
+    broken(
+        "INSERT INTO shop.a VALUES (820, 821, 'rogue')",
+        &["INSERT INTO shop.a VALUES (821, 821, 'right')"],
+    );
+    case.repairs(1, "unique-value-taken");
+    broken(
+        "INSERT INTO shop.a VALUES (830, 831, 'rogue')",
+        &["UPDATE shop.a SET u = 831 WHERE id = 821"],
+    );
+    case.repairs(1, "unique-value-taken");
+    // The source has a row with the key of the one in the way: nobody knows which values are right.
+    trio.unlogged(1, &["UPDATE shop.a SET u = 841 WHERE id = 821"]);
+    trio.sql(0, "INSERT INTO shop.a VALUES (841, 841, 'right')");
+    trio.until_applier_fails(1);
+    let ended = case.heal(&[ALL]);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    let found = case.found(&ended, 1, "unique-value-taken");
+    let why = found["healed"]["why"].as_str().unwrap();
+    assert!(
+        why.contains("the source has a row with that key"),
+        "{found}"
+    );
+    trio.unlogged(1, &["UPDATE shop.a SET u = 831 WHERE id = 821"]);
+    trio.order(1, "START", "SQL_THREAD");
+    trio.catch_up();
+    let schemas =
+        "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'evenkeel%'";
+    let left = trio.session(1).value(schemas).unwrap();
+    assert_eq!(left.as_deref(), Some("0"), "a schema was left");
 }
 
 /// Rows that differ are made the source's, and not a second time.
@@ -266,7 +325,48 @@ fn of_each_server() {
             gaps(&mut case);
         }
         source_gone(&mut case);
+        events(&case);
         case.history_is_whole();
+    }
+}
+
+/// What the page "Let it heal" grants, for all that a healer does.
+fn grants(server: &TestServer) -> &'static str {
+    match server.id {
+        "mysql-5.7.22" => {
+            "SELECT, PROCESS, REPLICATION CLIENT, RELOAD, SUPER, INSERT, DELETE, CREATE, DROP, TRIGGER, \
+             REPLICATION SLAVE"
+        }
+        id if id.starts_with("mysql") => {
+            "SELECT, PROCESS, REPLICATION CLIENT, RELOAD, REPLICATION_SLAVE_ADMIN, INSERT, DELETE, CREATE, DROP, TRIGGER, \
+             BINLOG_ADMIN, SYSTEM_VARIABLES_ADMIN, CONNECTION_ADMIN, REPLICATION SLAVE"
+        }
+        _ => {
+            "SELECT, PROCESS, BINLOG MONITOR, REPLICA MONITOR, REPLICATION SLAVE ADMIN, INSERT, DELETE, CREATE, DROP, \
+             TRIGGER, BINLOG ADMIN, BINLOG REPLAY, READ_ONLY ADMIN, REPLICATION SLAVE"
+        }
+    }
+}
+
+#[test]
+fn with_what_the_page_grants() {
+    for (server, by) in effort::draw("servers of healers with few privileges", &servers(), 2) {
+        println!("{} {by:?}", server.id);
+        let case = Case::start(server, by);
+        let trio = &case.trio;
+        trio.sql(0, "CREATE USER healer@localhost");
+        let grants = grants(&trio.server);
+        trio.sql(0, &format!("GRANT {grants} ON *.* TO healer@localhost"));
+        trio.catch_up();
+        trio.unlogged(1, &["DELETE FROM shop.a WHERE id = 1"]);
+        trio.sql(0, "UPDATE shop.a SET t = 'ONE' WHERE id = 1");
+        trio.until_applier_fails(1);
+        let ended = run(case.command_as("healer", &[0, 1, 2], &[ALL]));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        case.trio.damage_relay_log(1, 100, |length| length / 2);
+        let ended = run(case.command_as("healer", &[0, 1, 2], &[ALL]));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        trio.catch_up();
     }
 }
 
@@ -308,6 +408,51 @@ fn kills_are_survived() {
             case.trio.catch_up();
         }
     }
+}
+
+/// MariaDB by GTID deletes relay logs when its threads are started: not while nobody could send them again.
+#[test]
+fn a_source_that_dies_meanwhile() {
+    let mut case = Case::start(mariadb_10_11(), By::Gtid);
+    case.trio.damage_relay_log(1, 100, |length| length / 2);
+    let mut command = case.command(&[0, 1, 2], &[ALL]);
+    command.env("FAILPOINTS", format!("{STOPPED}=sleep(600000)"));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut healer = command.spawn().unwrap();
+    let trio = &mut case.trio;
+    trio.until(1, "both stand", |channel| {
+        channel.receiver == ThreadState::Stopped && channel.applier == ThreadState::Stopped
+    });
+    let fetched = trio.channel(1).received;
+    let socket = trio.running(0).socket().to_owned();
+    trio.kill(0);
+    healer.kill().unwrap();
+    healer.wait().unwrap();
+    // The watchdog tries each second.
+    std::thread::sleep(Duration::from_secs(3));
+    let channel = trio.channel(1);
+    assert_eq!(channel.receiver, ThreadState::Stopped, "{channel:?}");
+    assert_eq!(
+        channel.received, fetched,
+        "relay logs are gone: {channel:?}"
+    );
+    trio.restart(0, &[]);
+    // The way that the healer knew.
+    let directory = socket.parent().unwrap();
+    fs::create_dir_all(directory).unwrap();
+    symlink(trio.running(0).socket(), &socket).unwrap();
+    for replica in [1, 2] {
+        trio.until(replica, "it fetches again", |channel| {
+            channel.receiver == ThreadState::Running
+        });
+    }
+    fs::remove_dir_all(directory).unwrap();
+    until("the lease of the killed one is free", || {
+        run(case.command(&[0, 1, 2], &[ALL])).code != Some(11)
+    });
+    let ended = case.heal(&[ALL]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    case.trio.catch_up();
 }
 
 /// Drained through `health run` before, handed to a program if nothing can be done, and looked at again and again.

@@ -196,7 +196,7 @@ fn named_by(channel: &Channel, replica: &ConnectOptions) -> ConnectOptions {
 }
 
 /// Refuses a server that is not the replica's own source: positions mean nothing in other logs.
-fn is_source(source: &mut Side, channel: &Channel, replica: &Side) -> Result<()> {
+pub(crate) fn is_source(source: &mut Side, channel: &Channel, replica: &Side) -> Result<()> {
     let place = source.session.place().to_owned();
     let other = |why: String| {
         Err(Error::refused(format!(

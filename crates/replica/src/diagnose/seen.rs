@@ -159,7 +159,12 @@ pub(crate) fn has_next(source: &Facts, replica: &Facts, channel: &Channel) -> Op
         }
         return has_what_it_sent(channel.received_gtid.as_deref(), &source.logged).then_some(true);
     }
-    is_in(&source.log_files, channel.executed.as_ref()?)
+    let files = &source.log_files;
+    let lacks = |at: &Position| is_in(files, at) != Some(true);
+    // One that lacks what it has sent was put back. While it sends, it has it, and more than when it was asked.
+    let was_put_back =
+        channel.receiver != ThreadState::Running && channel.received.as_ref().is_some_and(lacks);
+    is_in(files, channel.executed.as_ref()?).filter(|has| !has || !was_put_back)
 }
 
 /// Whether a source has all that it has sent: one that was put back lacks some of it.

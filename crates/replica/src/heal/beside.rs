@@ -1,5 +1,6 @@
 //! What is asked besides the diagnosis, of servers that a repair would touch.
 
+use super::journal::now;
 use crate::survey::Target;
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use evenkeel_server::connect::{Ask, RowLimit};
@@ -30,8 +31,18 @@ const TOOLS: [(&str, &str); 6] = [
 pub(super) struct Beside {
     /// For so long it has been running.
     pub(super) uptime_s: Option<u64>,
+    /// When that was asked, in seconds since 1970.
+    pub(super) asked_s: i64,
     /// Programs of others that are at work on it.
     pub(super) tools: Vec<String>,
+}
+
+impl Beside {
+    /// Returns for how long it had been running at another moment.
+    pub(super) fn uptime_at(&self, second: i64) -> Option<u64> {
+        let later = u64::try_from(self.asked_s - second).unwrap_or(0);
+        self.uptime_s.map(|uptime_s| uptime_s.saturating_sub(later))
+    }
 }
 
 /// Asks one server, and waits at most `limit`: a server whose disk is full may not answer at all.
@@ -70,6 +81,7 @@ fn answers(target: &Target) -> Result<Beside> {
         }
     }
     Ok(Beside {
+        asked_s: now().as_second(),
         uptime_s: uptime.and_then(|row| row.at(1)?.parse().ok()),
         tools: tools_in(&names),
     })

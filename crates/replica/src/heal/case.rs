@@ -38,7 +38,7 @@ pub struct HealCase {
     pub has_replicas: bool,
     /// What was done before.
     pub past: PastCase,
-    /// For so long it has been running, if it says so.
+    /// For so long it had been running when the past was read, if it says so.
     pub uptime_s: Option<u64>,
     /// Programs of others that are at work on it or its source.
     pub tools: Vec<String>,

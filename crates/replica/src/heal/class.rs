@@ -96,6 +96,14 @@ pub(super) fn class_of(case: &HealCase) -> Option<HealClass> {
         // Elsewhere the place, or the password for the source, would be lost for a moment.
         Failure::RelayLogGone if case.by_gtid && !case.is_mariadb => Some(HealClass::RelayReset),
         Failure::RowsDiffer => Some(HealClass::RowRepair),
+        Failure::MissingRowUpdated
+        | Failure::MissingRowDeleted
+        | Failure::KeyTaken
+        | Failure::UniqueValueTaken
+            if case.class != Class::Never =>
+        {
+            Some(HealClass::RowRepair)
+        }
         Failure::LogPurged | Failure::TableDamaged | Failure::MissingRowWithoutKey => {
             Some(HealClass::Resync)
         }
@@ -119,7 +127,7 @@ pub(super) fn why_none(case: &HealCase) -> String {
             | Failure::UniqueValueTaken,
             _,
         ) => {
-            "the row has to be made as it was before the event, which a person reads from the binary log"
+            "the row has to be made as it was before the event, and which one it is cannot be told"
         }
         (Failure::ApplierBlocked, _) => "ending another session is not a repair of the replica",
         (Failure::FetchedLogsAtRisk, _) => "nothing is done while the source does not answer",

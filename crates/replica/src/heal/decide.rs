@@ -277,8 +277,11 @@ fn no_other_tool(asked: &Asked<'_>) -> Option<Forbidden> {
 fn not_restarted(asked: &Asked<'_>) -> Option<Forbidden> {
     let case = asked.case;
     let begun_s = case.past.interrupted.as_ref()?.ago_s;
-    let is_ours = matches!(case.failure, Failure::Stopped | Failure::AppliedWithGaps);
-    let stayed = case.uptime_s.is_some_and(|uptime_s| uptime_s >= begun_s);
+    let is_ours = matches!(
+        case.failure,
+        Failure::Stopped | Failure::AppliedWithGaps | Failure::RelayLogGone
+    );
+    let stayed = case.uptime_s.is_some_and(|uptime_s| uptime_s > begun_s);
     (is_ours && !stayed).then(|| {
         let why = "a repair was interrupted, and the server was restarted since: it may be meant not to replicate";
         forbid(HealRule::RestartedSince, why)
@@ -407,6 +410,10 @@ mod tests {
             (Failure::AppliedWithGaps, HealClass::Restart),
             (Failure::RelayLogDamaged, HealClass::RelayReset),
             (Failure::RowsDiffer, HealClass::RowRepair),
+            (Failure::MissingRowUpdated, HealClass::RowRepair),
+            (Failure::MissingRowDeleted, HealClass::RowRepair),
+            (Failure::KeyTaken, HealClass::RowRepair),
+            (Failure::UniqueValueTaken, HealClass::RowRepair),
         ];
         for (failure, class) in classes {
             let case = case(failure);
@@ -422,8 +429,6 @@ mod tests {
     #[test]
     fn what_needs_a_person_is_never_repaired() {
         for failure in [
-            Failure::MissingRowUpdated,
-            Failure::KeyTaken,
             Failure::DefinitionDiffers,
             Failure::HistoryDiffers,
             Failure::DonorIncomplete,
@@ -445,6 +450,10 @@ mod tests {
             assert_eq!(decision.allowed(), None, "{failure:?}");
             assert_eq!(decision.forbidden[0].rule, HealRule::NeedsPerson);
         }
+        // Whether the table has a key is not known.
+        let mut doubtful = case(Failure::MissingRowUpdated);
+        doubtful.class = Class::Never;
+        assert_eq!(rules(&doubtful), [HealRule::NeedsPerson]);
         for failure in [Failure::LogPurged, Failure::TableDamaged] {
             let decision = decide(&case(failure), &policy());
             assert_eq!(decision.allowed(), None, "{failure:?}");
@@ -495,7 +504,7 @@ mod tests {
             decide(&stopped, &policy()).allowed(),
             Some(HealClass::Restart)
         );
-        for uptime_s in [Some(59), None] {
+        for uptime_s in [Some(60), None] {
             stopped.uptime_s = uptime_s;
             assert_eq!(rules(&stopped), [HealRule::RestartedSince]);
         }
@@ -513,7 +522,7 @@ mod tests {
             ago_s: 60,
         });
         assert_eq!(rules(&gaps), [], "it was a repair that stopped it");
-        gaps.uptime_s = Some(59);
+        gaps.uptime_s = Some(60);
         assert_eq!(rules(&gaps), [HealRule::RestartedSince]);
     }
 

@@ -237,6 +237,13 @@ impl HealJournal {
         })
     }
 
+    /// Whether a repair came to a step: without one, nothing was done to the server.
+    #[must_use]
+    pub fn has_steps(&self, wanted: &str) -> bool {
+        let mut each = self.records.iter();
+        each.any(|record| matches!(&record.what, HealEvent::Step { id, .. } if id == wanted))
+    }
+
     /// Returns servers that a repair has taken out of use and not put back, each with that repair.
     #[must_use]
     pub fn drained(&self) -> Vec<(String, String)> {

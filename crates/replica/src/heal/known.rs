@@ -29,6 +29,7 @@ pub(super) fn place_of(facts: &Facts, channel: &Channel) -> AppliedPlace {
     AppliedPlace {
         executed: executed.map(|at| format!("{}:{}", at.file, at.position)),
         gtid: facts.applied.to_string(),
+        by_gtid: channel.positioning == Positioning::Gtid,
     }
 }
 
@@ -94,7 +95,7 @@ impl Known<'_> {
                     interrupted: past.interrupted,
                 }
             }),
-            uptime_s: beside(own).uptime_s,
+            uptime_s: beside(own).uptime_at(self.past.read_s),
             tools,
         }
     }

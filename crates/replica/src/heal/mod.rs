@@ -11,7 +11,8 @@
 //! | `case` | the facts of a failure; `known`: where they come from; `beside`: what is asked besides the diagnosis |
 //! | `class`, `decide` | classes of repairs, and the rules: pure functions |
 //! | `pass` | one look at all servers, and one repair after the other; `release`: replicas put back into use |
-//! | `repair` | the repair of one failure; `rows`: of rows that differ; `prove`: what is looked at afterwards |
+//! | `repair` | the repair of one failure; `rows`: of rows that differ; `events`: of rows that an event needs otherwise;
+//! | | `prove`: what is looked at afterwards |
 //! | `lease` | one repair at a time among the replicas of a source |
 //! | `journal` | what was seen and done; `past`: what of it rules look at |
 //!
@@ -21,6 +22,7 @@ mod beside;
 mod case;
 mod class;
 mod decide;
+mod events;
 mod journal;
 mod known;
 mod lease;

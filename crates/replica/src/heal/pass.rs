@@ -411,6 +411,15 @@ fn steps(finding: &Finding, decision: &Decision, diagnosis: &Diagnosis) -> Vec<S
         says: says.to_owned(),
     };
     match decision.class {
+        Some(HealClass::RowRepair) if finding.failure != Failure::RowsDiffer => {
+            let mut all = vec![says(
+                "read the event that failed from the source's binary log; put missing rows back as they were before it, or \
+                 take rows out of its way, in one transaction that is in no binary log",
+            )];
+            let starts = finding.repair.iter().filter(|step| step.sql.is_some());
+            all.extend(starts.cloned());
+            all
+        }
         Some(HealClass::RowRepair) => vec![
             says(
                 "compare it with its source, and write down the rows that differ, as they are on both sides",

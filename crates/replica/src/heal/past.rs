@@ -11,6 +11,8 @@ const DAY_S: u64 = 24 * HOUR_S;
 /// What was done before, for rules.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Past {
+    /// When that was, in seconds since 1970.
+    pub(super) read_s: i64,
     begun: Vec<PastRepair>,
     /// How the rows of a channel differ since a repair, by server and channel.
     differs: BTreeMap<(String, String), String>,
@@ -38,15 +40,16 @@ pub(super) struct AppliedPlace {
     pub(super) executed: Option<String>,
     /// By GTIDs; empty where there are none.
     pub(super) gtid: String,
+    /// Whether the channel goes by these.
+    pub(super) by_gtid: bool,
 }
 
 impl AppliedPlace {
-    /// Whether nothing was applied between the two. A place by file is lost where relay logs are deleted by GTID.
+    /// Whether the channel has applied nothing between the two. By GTID, a place by file is lost where relay logs are
+    /// deleted, and GTIDs come also from other channels; by file, transactions may have none.
     fn is_same(&self, now: &Self) -> bool {
-        match self.gtid.is_empty() {
-            false => self.gtid == now.gtid,
-            true => self.executed.is_some() && self.executed == now.executed,
-        }
+        let same_file = self.executed.is_some() && self.executed == now.executed;
+        same_file || now.by_gtid && !self.gtid.is_empty() && self.gtid == now.gtid
     }
 }
 
@@ -84,6 +87,7 @@ impl Past {
                     place: AppliedPlace {
                         executed: repair.executed.clone(),
                         gtid: repair.gtid.clone(),
+                        by_gtid: false,
                     },
                 }),
                 HealEvent::Step { id, does, .. } => {
@@ -118,7 +122,11 @@ impl Past {
                 _ => {}
             }
         }
-        Self { begun, differs }
+        Self {
+            read_s: now.as_second(),
+            begun,
+            differs,
+        }
     }
 
     /// Returns how the rows of a channel differ since a repair.
@@ -184,7 +192,7 @@ mod tests {
     fn at_one() -> AppliedPlace {
         AppliedPlace {
             executed: Some("binlog.000001:4".to_owned()),
-            gtid: String::new(),
+            ..AppliedPlace::default()
         }
     }
 

@@ -1,11 +1,12 @@
-//! Servers that repairs have taken out of use, put back.
+//! Servers that repairs have taken out of use, put back: once they are well, or if nothing was done to them.
 
 use super::Fence;
 use super::journal::{HealEvent, HealJournal, HealOutcome};
 use evenkeel_op::{Result, Run};
 use std::collections::BTreeSet;
 
-/// Puts servers back into use that were repaired and compared, and are well; returns those, and those that stay out.
+/// Puts servers back into use that were repaired and compared, and are well, and those that no repair has touched:
+/// they are as they were in use. Returns those, and those that stay out.
 ///
 /// Errors: those of the journal.
 pub(super) fn put_back(
@@ -28,7 +29,8 @@ pub(super) fn put_back(
             continue;
         };
         let is_repaired = journal.outcome(id) == Some(HealOutcome::Repaired);
-        let is_back = match is_repaired && is_well(server) {
+        let is_untouched = own().all(|(id, _)| !journal.has_steps(id));
+        let is_back = match is_untouched || is_repaired && is_well(server) {
             true => fence.release(server, id).map(|was_out| (true, was_out)),
             // Somebody else may have put it back.
             false => fence
@@ -107,10 +109,13 @@ mod tests {
             ("e", Some(HealOutcome::Repaired)),
         ] {
             let (server, text) = ("db2".to_owned(), id.to_owned());
+            let (of, on) = (text.clone(), server.clone());
             journal
                 .add(HealEvent::Drained { id: text, server })
                 .unwrap();
             health.drain("db2", id).unwrap();
+            let does = "STOP SLAVE".to_owned();
+            journal.add(HealEvent::Step { id: of, on, does }).unwrap();
             if let Some(outcome) = outcome {
                 let (id, why) = (id.to_owned(), String::new());
                 journal.add(HealEvent::Ended { id, outcome, why }).unwrap();
@@ -126,11 +131,32 @@ mod tests {
     }
 
     #[test]
+    fn one_that_no_repair_has_touched_comes_back_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut journal = HealJournal::open(&directory.path().join("heal")).unwrap();
+        let mut health = OneServer(None);
+        let text = str::to_owned;
+        for id in ["a", "b"] {
+            let (id, server) = (text(id), text("db2"));
+            health.drain(&server, &id).unwrap();
+            journal.add(HealEvent::Drained { id, server }).unwrap();
+        }
+        let why = text("it has changed since it was looked at");
+        let (id, outcome) = (text("b"), HealOutcome::Failed);
+        journal.add(HealEvent::Ended { id, outcome, why }).unwrap();
+        let all = put_back_of(&mut journal, &mut health, false);
+        assert_eq!(all, "released [\"db2\"] kept []");
+        assert!(journal.drained().is_empty() && health.0.is_none());
+    }
+
+    #[test]
     fn one_that_somebody_else_has_put_back_is_forgotten() {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = HealJournal::open(&directory.path().join("heal")).unwrap();
         let (id, server) = ("a".to_owned(), "db2".to_owned());
         journal.add(HealEvent::Drained { id, server }).unwrap();
+        let (id, on, does) = ("a".to_owned(), "db2".to_owned(), "STOP SLAVE".to_owned());
+        journal.add(HealEvent::Step { id, on, does }).unwrap();
         let all = put_back_of(&mut journal, &mut OneServer(None), false);
         assert_eq!(all, "released [] kept []");
         assert!(journal.drained().is_empty());

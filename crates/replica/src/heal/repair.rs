@@ -7,7 +7,7 @@ use super::known::{channel_of, key_of, place_of};
 use super::lease::SourceLease;
 use super::prove::{self, Proof, is_stop};
 use super::treated::{Healed, Treated};
-use super::{Fence, HealRequest, rows};
+use super::{Fence, HealRequest, events, rows};
 use crate::diagnose::{Diagnosis, Failure};
 use crate::survey::{Facts, Target};
 use crate::topology::source_of;
@@ -17,10 +17,10 @@ use evenkeel_server::replication::{Channel, Halted, ReplicaLease, ThreadState};
 use std::time::{Duration, Instant};
 
 /// How long a statement may take.
-const STEP: Duration = Duration::from_secs(30);
+pub(super) const STEP: Duration = Duration::from_secs(30);
 /// When the watchdog starts threads that were stopped.
 const HELD_MAX: Duration = Duration::from_secs(120);
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// A repair that may be made.
 pub(super) struct Job<'a> {
@@ -53,7 +53,7 @@ impl Job<'_> {
             .ok_or_else(|| Error::failed("its source was not asked"))
     }
 
-    fn statements(&self) -> Vec<String> {
+    pub(super) fn statements(&self) -> Vec<String> {
         let own = self.treated.steps.iter();
         let own = own.filter(|step| step.on == self.treated.server);
         own.filter_map(|step| step.sql.clone()).collect()
@@ -110,7 +110,10 @@ pub(super) fn heal_one(
     let done = work.drain(fence).and_then(|()| match class {
         HealClass::Restart => work.restart().and_then(|()| work.prove()),
         HealClass::RelayReset => work.relay_reset().and_then(|()| work.prove()),
-        HealClass::RowRepair => rows::repair(&mut work),
+        HealClass::RowRepair => match job.treated.finding.failure {
+            Failure::RowsDiffer => rows::repair(&mut work),
+            _ => events::repair(&mut work),
+        },
         HealClass::Resync => Err(Error::refused("it runs on the replica's host only")),
     });
     let (proof, stopped) = match done {
@@ -170,10 +173,15 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
+    /// Fails if nothing more may be done: it should end, or another healer may be at work.
+    pub(super) fn may_go_on(&mut self) -> Result<()> {
+        self.run.cancel.check()?;
+        self.lease.check()
+    }
+
     /// Writes a step down, if nothing forbids it by now.
     pub(super) fn step(&mut self, does: &str) -> Result<()> {
-        self.run.cancel.check()?;
-        self.lease.check()?;
+        self.may_go_on()?;
         self.journal.add(HealEvent::Step {
             id: self.id.to_owned(),
             on: self.job.treated.server.clone(),
@@ -214,7 +222,8 @@ impl Work<'_> {
                 source,
                 channel.receiver,
                 channel.applier,
-                channel.executed.clone(),
+                // One that applies goes on meanwhile.
+                Some(channel.executed.clone()).filter(|_| then.applier != ThreadState::Running),
                 number(&channel.receiver_error),
                 number(&channel.applier_error),
             )
@@ -239,7 +248,8 @@ impl Work<'_> {
         let replica = self.replica()?;
         let pid = server_behind(&self.job.replica().options);
         let program = &self.job.request.watchdog;
-        replica.halt(pid, program, &self.job.channel()?.name, limit)
+        let source = &self.job.source()?.options;
+        replica.halt(pid, program, &self.job.channel()?.name, (source, limit))
     }
 
     /// Writes down that both threads run.
@@ -278,8 +288,7 @@ impl Work<'_> {
             }
             fail::fail_point!("heal::stepped");
         }
-        halted.start()?;
-        self.runs()
+        self.start(halted)
     }
 
     fn wait_until_it_stands(&self, halted: &mut Halted, channel: &str) -> Result<()> {
@@ -314,13 +323,23 @@ impl Work<'_> {
             }
             fail::fail_point!("heal::stepped");
         }
-        halted.start()?;
+        self.start(halted)
+    }
+
+    fn start(&mut self, halted: Halted) -> Result<()> {
+        let is_started = halted.start()?;
         fail::fail_point!("heal::started");
-        self.runs()
+        match is_started {
+            true => self.runs(),
+            false => Err(Error::refused(
+                "the server was restarted, or was given another source or clients that write, meanwhile: its threads \
+                 were not started",
+            )),
+        }
     }
 
     /// Waits until it is well, and compares it with its source.
-    fn prove(&mut self) -> Result<Proof> {
+    pub(super) fn prove(&mut self) -> Result<Proof> {
         let (job, run) = (self.job, self.run);
         let finding = &job.treated.finding;
         if let Some(left) = prove::wait_until_well(job.targets, finding, job.request, run)? {

@@ -3,9 +3,9 @@
 use super::journal::{HealEvent, HealOutcome, now, rows_directory};
 use super::known::key_of;
 use super::past::Past;
-use super::prove::{self, Proof};
+use super::prove::{self, Proof, is_stop};
 use super::repair::Work;
-use crate::repair::{ExecuteRequest, Made, PlanRequest, execute, make_plan};
+use crate::repair::{ExecuteRequest, Made, PlanRequest, execute, make_plan, may_be_committed};
 use evenkeel_op::own_directory::make_unshared;
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use std::path::Path;
@@ -50,8 +50,9 @@ pub(super) fn repair(work: &mut Work<'_>) -> Result<Proof> {
         plan,
         journal: directory,
     };
-    let done = match execute(&carried, work.run) {
-        Err(error) if error.kind() == ErrorKind::Partial => {
+    let run = work.run;
+    let done = match execute(&carried, &mut || work.may_go_on(), run) {
+        Err(error) if was_committed(&error, &carried, &made) => {
             return Ok(Proof::new(HealOutcome::NotCompared, error.chain()));
         }
         done => done?,
@@ -69,6 +70,12 @@ pub(super) fn repair(work: &mut Work<'_>) -> Result<Proof> {
         ),
         (outcome, _) => Proof::new(outcome, all),
     })
+}
+
+/// Whether a repair that failed was committed, or nobody knows whether it was.
+fn was_committed(error: &Error, carried: &ExecuteRequest, made: &Made) -> bool {
+    let is_unknown = || may_be_committed(&carried.journal, &made.plan.hash).unwrap_or(true);
+    !is_stop(error.kind()) && (error.kind() == ErrorKind::Partial || is_unknown())
 }
 
 fn tables_of(made: &Made) -> Vec<String> {

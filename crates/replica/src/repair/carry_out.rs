@@ -33,6 +33,7 @@ pub(super) fn refuse_changed(changed: &[String], since: &str, hint: &str) -> Err
 pub(super) fn carry_out(
     mut writer: Writer,
     standing: &mut Standing,
+    may_go_on: &mut dyn FnMut() -> Result<()>,
     changes: &[Change<'_>],
     journal: &mut JournalFile,
 ) -> Result<()> {
@@ -40,6 +41,7 @@ pub(super) fn carry_out(
     let written = writer
         .write(changes)
         .and_then(|()| writer.read_back(changes))
+        .and_then(|()| may_go_on())
         // Not a moment earlier: who moves the SQL thread changes what the rows should be.
         .and_then(|()| standing.check());
     if let Err(error) = written {

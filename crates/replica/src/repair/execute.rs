@@ -71,11 +71,15 @@ enum Now {
     Changed(Vec<String>),
 }
 
-/// Carries a plan out: either all of it, or nothing.
+/// Carries a plan out: either all of it, or nothing. Right before it is committed, `may_go_on` is asked.
 ///
 /// Errors: those of [`checksum`]; `Usage` and `Refused` for what is no plan, not of these servers, or out of date;
 /// `Partial` when it was committed and then something failed.
-pub fn execute(request: &ExecuteRequest, run: Run<'_>) -> Result<Executed> {
+pub fn execute(
+    request: &ExecuteRequest,
+    may_go_on: &mut dyn FnMut() -> Result<()>,
+    run: Run<'_>,
+) -> Result<Executed> {
     let plan = plan_file::read(&request.plan)?;
     let journal = Journal::open(&request.journal)?;
     let mut comparison = request.comparison.clone();
@@ -89,14 +93,7 @@ pub fn execute(request: &ExecuteRequest, run: Run<'_>) -> Result<Executed> {
         .require(&mut sides.replica.session, "replica")?;
     plan.source.require(&mut sides.source.session, "source")?;
     may_write(&mut sides.replica, &plan.tables, &comparison.selection)?;
-    for table in &plan.tables {
-        if let Some((_, why)) = sides.filter.refusal(&table.name()) {
-            return Err(Error::refused(format!(
-                "{} is not repaired: {why}",
-                table.name()
-            )));
-        }
-    }
+    refuse_filtered(&sides, &plan)?;
     let notes = objections::notes(&mut sides.replica)?;
     let earlier = journal.unknown_of(&plan.hash)?;
     let writer = Writer::open(&sides.replica.options, run.cancel)?;
@@ -114,7 +111,8 @@ pub fn execute(request: &ExecuteRequest, run: Run<'_>) -> Result<Executed> {
         notes,
         compared: ChecksumReport::default(),
     };
-    let doing = Doing {
+    let mut doing = Doing {
+        may_go_on,
         plan: &plan,
         journal: &journal,
         changes: &changes,
@@ -136,12 +134,23 @@ pub fn execute(request: &ExecuteRequest, run: Run<'_>) -> Result<Executed> {
     }
     done.compared = checksum(&comparison, run).map_err(finish)?;
     if let Some(mut entry) = entry {
-        entry.append(&JournalRecord::Compared {
-            time: now(),
-            verdict: word_of(done.compared.verdict()).to_owned(),
-        })?;
+        entry
+            .append(&JournalRecord::Compared {
+                time: now(),
+                verdict: word_of(done.compared.verdict()).to_owned(),
+            })
+            .map_err(finish)?;
     }
     Ok(done)
+}
+
+fn refuse_filtered(sides: &Sides, plan: &RepairPlan) -> Result<()> {
+    let mut names = plan.tables.iter().map(PlannedTable::name);
+    let why = names.find_map(|name| Some((sides.filter.refusal(&name)?.1, name)));
+    match why {
+        None => Ok(()),
+        Some((why, name)) => Err(Error::refused(format!("{name} is not repaired: {why}"))),
+    }
 }
 
 fn word_of(verdict: TableVerdict) -> &'static str {
@@ -216,6 +225,7 @@ fn says_what_it_does(plan: &RepairPlan, changes: &[Change<'_>]) -> Result<()> {
 }
 
 struct Doing<'a> {
+    may_go_on: &'a mut dyn FnMut() -> Result<()>,
     plan: &'a RepairPlan,
     journal: &'a Journal,
     changes: &'a [Change<'a>],
@@ -224,7 +234,7 @@ struct Doing<'a> {
 impl Doing<'_> {
     /// Repairs the rows, if they are as the plan says.
     fn repair(
-        &self,
+        &mut self,
         mut writer: Writer,
         mut view: View,
         standing: &mut Standing,
@@ -252,7 +262,7 @@ impl Doing<'_> {
         let begun = self.begun(&done.place);
         let id = begun.id.clone();
         let mut entry = self.journal.begin(begun)?;
-        carry_out(writer, standing, self.changes, &mut entry)?;
+        carry_out(writer, standing, self.may_go_on, self.changes, &mut entry)?;
         (done.id, done.outcome) = (Some(id), RepairOutcome::Repaired);
         Ok(Some(entry))
     }

@@ -210,6 +210,13 @@ impl ChainFile {
     }
 }
 
+/// Whether nobody knows how a repair by a plan ended: its journal has its beginning only.
+///
+/// Errors: those of reading the journal.
+pub(crate) fn may_be_committed(journal: &Path, plan: &str) -> Result<bool> {
+    Ok(!Journal::open(journal)?.unknown_of(plan)?.is_empty())
+}
+
 fn told(records: Vec<JournalRecord>, file: JournalFile) -> Option<Told> {
     let mut records = records.into_iter();
     let Some(JournalRecord::Begun(begun)) = records.next() else {

@@ -14,6 +14,7 @@
 //! Nothing is written on the source. Either all rows of a plan are as the source's in the end, or none was touched.
 
 mod carry_out;
+mod event;
 mod execute;
 mod identity;
 mod journal;
@@ -26,7 +27,9 @@ mod stand;
 mod undo;
 mod writer;
 
+pub(crate) use event::{EventPlan, EventRequest, repair_event};
 pub use execute::{ExecuteRequest, Executed, RepairOutcome, execute};
+pub(crate) use journal::may_be_committed;
 pub use make::{Made, PlanRequest, make_plan};
 pub use plan::{NotPlanned, PlannedRow, PlannedTable, RepairPlan};
 pub use undo::{UndoRequest, Undone, undo};

@@ -36,6 +36,29 @@ impl RowStatements {
 
     /// Reads a row: its key, and everything that is kept of it.
     pub(super) fn select(&self, key: &[String], lock: bool) -> Result<String> {
+        Ok(format!(
+            "SELECT {} FROM {} FORCE INDEX ({}) WHERE {}{}",
+            self.read_columns(),
+            self.table,
+            self.index,
+            self.is(key)?,
+            if lock { " FOR UPDATE" } else { "" }
+        ))
+    }
+
+    /// Reads all rows of a table that is defined alike.
+    pub(super) fn select_all_of(&self, table: &str) -> String {
+        format!("SELECT {} FROM {table}", self.read_columns())
+    }
+
+    /// Reads the rows of its table that have the same values in these columns as some row of another one.
+    pub(super) fn select_alike(&self, columns: &[String], other: &str) -> String {
+        let columns = columns.join(", ");
+        let (read, table) = (self.read_columns(), &self.table);
+        format!("SELECT {read} FROM {table} WHERE ({columns}) IN (SELECT {columns} FROM {other})")
+    }
+
+    fn read_columns(&self) -> String {
         let all = || self.key.iter().chain(&self.kept);
         let values: Vec<String> = all().map(Column::as_value).collect();
         let lost: Vec<String> = all().filter_map(Column::is_lost).collect();
@@ -43,14 +66,14 @@ impl RowStatements {
             true => "0".to_owned(),
             false => lost.join(" OR "),
         };
-        Ok(format!(
-            "SELECT {}, {lost} FROM {} FORCE INDEX ({}) WHERE {}{}",
-            values.join(", "),
-            self.table,
-            self.index,
-            self.is(key)?,
-            if lock { " FOR UPDATE" } else { "" }
-        ))
+        format!("{}, {lost}", values.join(", "))
+    }
+
+    /// Returns a key, for people.
+    pub(super) fn named(&self, key: &[String]) -> String {
+        let pairs = self.key.iter().zip(key);
+        let pairs = pairs.map(|(column, value)| format!("{}={value}", column.name));
+        pairs.collect::<Vec<_>>().join(", ")
     }
 
     /// Returns the row out of what [`RowStatements::select`] found. A row whose key only compares as equal is another.
@@ -61,11 +84,22 @@ impl RowStatements {
         key: &[String],
         mut rows: Vec<RowValues>,
     ) -> Result<Option<RowValues>> {
-        let Some(mut row) = rows.pop() else {
+        let Some(row) = rows.pop() else {
             return Ok(None);
         };
-        if !rows.is_empty() || row.len() != self.key.len() + self.kept.len() + 1 {
-            return Err(Error::failed("a server sends a row that makes no sense"));
+        if !rows.is_empty() {
+            return Err(senseless());
+        }
+        let (own, values) = self.split(row)?;
+        Ok((own == key).then_some(values))
+    }
+
+    /// Returns the key and the values of a row that was read.
+    ///
+    /// Errors: `Refused` for a row with a value that would not come back as it is.
+    pub(super) fn split(&self, mut row: RowValues) -> Result<(Vec<String>, RowValues)> {
+        if row.len() != self.key.len() + self.kept.len() + 1 {
+            return Err(senseless());
         }
         if row.pop() != Some(Some("0".to_owned())) {
             return Err(Error::refused(
@@ -74,11 +108,8 @@ impl RowStatements {
             ));
         }
         let values = row.split_off(self.key.len());
-        let is_it = row
-            .iter()
-            .zip(key)
-            .all(|(one, other)| one.as_ref() == Some(other));
-        Ok(is_it.then_some(values))
+        let key: Option<Vec<String>> = row.into_iter().collect();
+        Ok((key.ok_or_else(senseless)?, values))
     }
 
     pub(super) fn delete(&self, key: &[String]) -> Result<String> {
@@ -116,6 +147,10 @@ impl RowStatements {
         });
         Ok(terms.collect::<Result<Vec<_>>>()?.join(" AND "))
     }
+}
+
+fn senseless() -> Error {
+    Error::failed("a server sends a row that makes no sense")
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ impl Writer {
         }
     }
 
-    fn rows(&mut self, sql: &str) -> Result<Vec<RowValues>> {
+    pub(super) fn rows(&mut self, sql: &str) -> Result<Vec<RowValues>> {
         let senseless = || Error::failed("the server sends a row that makes no sense");
         let mut found = Vec::new();
         let mut rows = self.0.query(sql)?;
@@ -119,6 +119,8 @@ impl Writer {
     }
 
     pub(super) fn begin(&mut self) -> Result<()> {
+        // Rows are locked from here on: not for hours, if this host loses power.
+        self.0.run("SET SESSION wait_timeout = 60")?;
         self.0.run("START TRANSACTION").map(|_| ())
     }
 

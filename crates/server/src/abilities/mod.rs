@@ -85,6 +85,8 @@ pub struct Abilities {
     pub show_replica_status: bool,
     /// `SHOW ALL SLAVES STATUS`: several replication sources, MariaDB's way.
     pub show_all_replicas_status: bool,
+    /// By GTID, relay logs are deleted when a thread starts while both stand.
+    pub gtid_start_deletes_relay_logs: bool,
     /// `STOP REPLICA`, `START REPLICA` and so on; else `SLAVE`.
     pub replica_statements: bool,
     /// `CHANGE REPLICATION SOURCE TO`; else `CHANGE MASTER TO`.
@@ -211,6 +213,7 @@ impl Abilities {
             show_binary_log_status: mysql(8, 2, 0),
             show_replica_status: mysql(8, 0, 22) || maria(10, 5, 1),
             show_all_replicas_status: maria(10, 0, 0),
+            gtid_start_deletes_relay_logs: maria(10, 0, 2),
             replica_statements: mysql(8, 0, 22),
             change_replication_source: mysql(8, 0, 23),
             source_public_key: mysql(8, 0, 4),

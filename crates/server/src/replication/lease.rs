@@ -3,7 +3,7 @@
 //! The lease is the lock that backups and comparisons hold while a SQL thread stands. It belongs to a session, the
 //! one that carries out the steps: when that is lost, so is the lease, and no further step is possible.
 
-use super::note::{self, Note, Noted, ServerRun, Threads};
+use super::note::{self, Note, Noted, ServerRun, SourceServer, Standing, Threads};
 use super::statements;
 use super::status::Channel;
 use super::stop::be_alone;
@@ -14,6 +14,10 @@ use crate::options::ConnectOptions;
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
+
+/// A session that says nothing for so long is ended by the server, and the lease with it: without that, one whose
+/// host has lost power would have it for hours.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// The lease of a replica. It ends with this value.
 #[derive(Debug)]
@@ -30,7 +34,9 @@ impl ReplicaLease {
     /// Errors: those of sessions; `Busy` while a backup, a comparison or another repair has it.
     pub fn take(options: &ConnectOptions) -> Result<Self> {
         let mut session = Session::open(options)?;
-        session.run("SET SESSION wait_timeout = 28800")?;
+        // It waits for the login of the watchdog.
+        let idle = IDLE + options.connect_timeout;
+        session.run(&format!("SET SESSION wait_timeout = {}", idle.as_secs()))?;
         be_alone(&mut session)?;
         let abilities = Abilities::probe(&mut session)?;
         Ok(Self {
@@ -98,7 +104,8 @@ impl ReplicaLease {
     }
 
     /// Makes sure that both threads of a channel run again, whatever happens: nothing is stopped yet. `pid` is the
-    /// server's process, if it is on this host; after `limit` the watchdog starts them.
+    /// server's process, if it is on this host; after `limit` the watchdog starts them. Where a start would delete
+    /// relay logs, nothing starts while `source` does not answer.
     ///
     /// Errors: those of asking, and of starting the watchdog.
     pub fn halt(
@@ -106,17 +113,22 @@ impl ReplicaLease {
         pid: Option<i32>,
         program: &Program,
         channel: &str,
-        limit: Duration,
+        (source, limit): (&ConnectOptions, Duration),
     ) -> Result<Halted> {
         let session = self.session.as_mut().ok_or_else(lost)?;
+        let all = Channel::all(session, &self.abilities)?;
+        let own = all.iter().filter(|one| one.name == channel);
         let noted = Noted {
             process: ServerRun::of(session, pid)?,
             server: note::identity(session)?,
             channels: vec![channel.to_owned()],
             threads: Threads::Both,
+            from: Some(own.map(note::address).collect()),
+            time_s: note::now_s(),
         };
+        let source = SourceServer::meet(source)?;
         let note = Note::write(&noted)?;
-        let watch = Watch::new(&self.options, &noted, note.path(), limit);
+        let watch = Watch::new((&self.options, Some(&source)), &noted, note.path(), limit);
         let watchdog = match Watchdog::start(program, &watch) {
             Ok(watchdog) => watchdog,
             Err(error) => {
@@ -127,6 +139,8 @@ impl ReplicaLease {
         Ok(Halted {
             lease: self,
             noted,
+            source,
+            has_run: false,
             guard: Some((note, watchdog)),
         })
     }
@@ -141,6 +155,9 @@ fn lost() -> Error {
 pub struct Halted {
     lease: ReplicaLease,
     noted: Noted,
+    source: SourceServer,
+    /// Whether a statement was run: before, nothing is stopped.
+    has_run: bool,
     /// `None` once they run again.
     guard: Option<(Note, Watchdog)>,
 }
@@ -150,6 +167,7 @@ impl Halted {
     ///
     /// Errors: those of that.
     pub fn run(&mut self, sql: &str, limit: Duration) -> Result<()> {
+        self.has_run = true;
         self.lease.run(sql, limit)
     }
 
@@ -160,36 +178,49 @@ impl Halted {
         self.lease.channel(name)
     }
 
-    /// Starts both threads.
+    /// Starts both threads. Returns whether they are started by this: a server that was restarted has its own way.
     ///
     /// Errors: those of the server; then the watchdog goes on trying.
-    pub fn start(mut self) -> Result<()> {
+    pub fn start(mut self) -> Result<bool> {
         self.resume()
     }
 
-    fn resume(&mut self) -> Result<()> {
+    fn resume(&mut self) -> Result<bool> {
+        let mut is_started = false;
         let Some((note, watchdog)) = self.guard.take() else {
-            return Ok(());
+            return Ok(is_started);
         };
         // A server that was restarted has its own way. On an error the watchdog is dropped untold, and does it.
         if self.noted.process.may_last() {
             let alive = self.lease.session.take();
-            let mut session = match alive.filter(|session| !session.is_lost()) {
+            let alive = alive.and_then(|mut session| session.is_alive().then_some(session));
+            let mut session = match alive {
                 Some(session) => session,
                 None => Session::open(&self.lease.options)?,
             };
-            let abilities = &self.lease.abilities;
-            note::start_standing(&mut session, abilities, &self.noted.standing(), None)?;
+            if self.noted.process.lasts(&mut session)? {
+                let standing = Standing {
+                    source: Some(&self.source),
+                    ..self.noted.standing()
+                };
+                let abilities = &self.lease.abilities;
+                let started = note::start_standing(&mut session, abilities, &standing, None)?;
+                is_started = !started.is_empty();
+            }
             self.lease.session = Some(session);
         }
         watchdog.dismiss();
         note.remove();
-        Ok(())
+        Ok(is_started)
     }
 }
 
 impl Drop for Halted {
     fn drop(&mut self) {
+        if let Some((note, watchdog)) = self.guard.take_if(|_| !self.has_run) {
+            watchdog.dismiss();
+            note.remove();
+        }
         // What fails here is left to the watchdog.
         let _ = self.resume();
     }

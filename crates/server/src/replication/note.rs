@@ -7,13 +7,13 @@
 //! not ours to start. Where appliers are moved on by us, the last line counts. Only notes of the same user count: a note makes somebody run `START SLAVE`.
 
 use super::statements::{self, Order};
-use super::status::{Position, Replication, ThreadState};
+use super::status::{Channel, Position, Positioning, Replication, ThreadState};
 use crate::abilities::Abilities;
-use crate::connect::Session;
+use crate::connect::{Row, Session};
 use crate::options::ConnectOptions;
 use evenkeel_op::boot::boot_id;
 use evenkeel_op::notes::Notes;
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -22,6 +22,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Where root's notes are. Not beside those of paused processes, which are read by others too.
 const OF_ROOT: &str = "/run/evenkeel/appliers";
@@ -29,6 +31,10 @@ const OF_ROOT: &str = "/run/evenkeel/appliers";
 const OF_OTHERS: &str = "/tmp/evenkeel-applier-";
 /// By how many seconds two answers about one start may differ: both are whole seconds, of two moments.
 const CLOCK_S: u64 = 2;
+/// How long a source may take to say what it has.
+const ANSWER: Duration = Duration::from_secs(5);
+/// A repair that was interrupted longer ago is left to a person.
+const REPAIR_S: i64 = 3600;
 /// More than any note is long.
 const LENGTH_MAX: u64 = 1 << 20;
 
@@ -90,10 +96,8 @@ impl ServerRun {
         if let Some(pid) = pid {
             return Ok(Self::Process(Process::of(pid)?));
         }
-        let mut hasher = DefaultHasher::new();
-        identity(session)?.hash(&mut hasher);
         Ok(Self::Elsewhere {
-            server_number: hasher.finish(),
+            server_number: number(session)?,
             since_s: since(session)?,
         })
     }
@@ -114,12 +118,27 @@ impl ServerRun {
     }
 
     /// Whether it lasts, for the server of a session that is of this run or a later one.
+    ///
+    /// Errors: those of the session; `Failed` if another server has its address.
     pub(super) fn lasts(&self, session: &mut Session) -> Result<bool> {
         match self {
             Self::Process(process) => Ok(process.is_there()),
-            Self::Elsewhere { since_s, .. } => Ok(since(session)?.abs_diff(*since_s) <= CLOCK_S),
+            Self::Elsewhere {
+                server_number,
+                since_s,
+            } => match number(session)? == *server_number {
+                true => Ok(since(session)?.abs_diff(*since_s) <= CLOCK_S),
+                false => Err(Error::failed("another server has its address by now")),
+            },
         }
     }
+}
+
+/// Returns a number for the identity of a session's server.
+fn number(session: &mut Session) -> Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    identity(session)?.hash(&mut hasher);
+    Ok(hasher.finish())
 }
 
 /// Returns since when a server runs, in Unix time by its clock.
@@ -141,6 +160,12 @@ pub(super) struct Noted {
     pub(super) channels: Vec<String>,
     #[serde(default)]
     pub(super) threads: Threads,
+    /// Where the channels fetch from; not said of those whose SQL thread alone is stopped.
+    #[serde(default)]
+    pub(super) from: Option<Vec<Address>>,
+    /// When that was, in Unix time by this host's clock.
+    #[serde(default)]
+    pub(super) time_s: i64,
 }
 
 /// Which threads of a channel are stopped, and started again.
@@ -168,6 +193,98 @@ impl Threads {
 pub(super) struct Standing<'a> {
     pub(super) channels: &'a [String],
     pub(super) threads: Threads,
+    /// Where the channels fetched from when they were stopped, if that was noted.
+    pub(super) from: Option<&'a [Address]>,
+    /// The source, if it can be asked.
+    pub(super) source: Option<&'a SourceServer>,
+}
+
+impl Standing<'_> {
+    /// Whether a channel is still what was stopped: one that fetches from elsewhere by now was changed by somebody.
+    fn has(&self, channel: &Channel) -> bool {
+        let is_from = |all: &[Address]| all.contains(&address(channel));
+        self.channels.contains(&channel.name) && self.from.is_none_or(is_from)
+    }
+
+    /// Refuses a start that would delete relay logs which nobody could send again.
+    fn may_start(&self, channel: &Channel, abilities: &Abilities) -> Result<()> {
+        let stands = |thread| matches!(thread, ThreadState::Stopped | ThreadState::Unknown);
+        let deletes = self.threads == Threads::Both
+            && abilities.gtid_start_deletes_relay_logs
+            && channel.positioning == Positioning::Gtid
+            && stands(channel.receiver)
+            && stands(channel.applier);
+        // What was fetched and applied is needed no more.
+        let fetched = channel.received.as_ref().filter(|_| deletes);
+        let fetched = fetched.filter(|at| Some(*at) != channel.executed.as_ref());
+        let Some(fetched) = fetched else {
+            return Ok(());
+        };
+        let refused = |why: &str| {
+            Error::new(
+                ErrorKind::Unreachable,
+                format!(
+                    "the threads of channel '{}' stay stopped: a start would delete relay logs, and {why}",
+                    channel.name
+                ),
+            )
+        };
+        match self.source.map(|source| source.has(fetched)) {
+            Some(Ok(true)) => Ok(()),
+            Some(Ok(false)) => Err(refused("the source does not have what is in them any more")),
+            Some(Err(error)) => Err(refused("the source does not answer").because(error)),
+            None => Err(refused("its source cannot be asked from here")
+                .hint("start them once the source has what it has sent")),
+        }
+    }
+}
+
+/// Where a channel fetches from.
+pub(super) type Address = (String, Option<u16>);
+
+pub(super) fn address(channel: &Channel) -> Address {
+    (channel.host.clone(), channel.port)
+}
+
+/// A source that was asked before, and who it was.
+#[derive(Debug, Clone)]
+pub(super) struct SourceServer {
+    pub(super) options: ConnectOptions,
+    pub(super) number: u64,
+}
+
+impl SourceServer {
+    pub(super) fn meet(options: &ConnectOptions) -> Result<Self> {
+        let number = number(&mut Session::open(options)?)?;
+        let options = options.clone();
+        Ok(Self { options, number })
+    }
+
+    /// Asks whether it has its binary log up to a place. One that is frozen is not waited for.
+    fn has(&self, at: &Position) -> Result<bool> {
+        let (own, at) = (self.clone(), at.clone());
+        let (tell, told) = sync_channel(1);
+        std::thread::Builder::new()
+            .name("source".to_owned())
+            .spawn(move || tell.send(own.asks(&at)))
+            .map_err(|error| Error::failed("failed to start a thread").because(error))?;
+        let limit = self.options.connect_timeout + ANSWER;
+        told.recv_timeout(limit)
+            .unwrap_or_else(|_| Err(Error::failed("it does not answer in time")))
+    }
+
+    fn asks(&self, at: &Position) -> Result<bool> {
+        let mut session = Session::open(&self.options)?;
+        if number(&mut session)? != self.number {
+            return Err(Error::failed("another server has its address"));
+        }
+        let files = session.rows("SHOW BINARY LOGS")?;
+        let has = |row: &Row| {
+            let bytes: Option<u64> = row.at(1).and_then(|text| text.parse().ok());
+            row.at(0) == Some(&*at.file) && bytes.is_some_and(|bytes| bytes >= at.position)
+        };
+        Ok(files.iter().any(has))
+    }
 }
 
 impl Noted {
@@ -175,8 +292,22 @@ impl Noted {
         Standing {
             channels: &self.channels,
             threads: self.threads,
+            from: self.from.as_deref(),
+            source: None,
         }
     }
+
+    /// Whether it is a repair's, and too old to be resumed.
+    fn is_out_of_date(&self) -> bool {
+        let now = now_s();
+        self.threads == Threads::Both && now - self.time_s >= REPAIR_S
+    }
+}
+
+/// Returns the time, in seconds since 1970.
+pub(super) fn now_s() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs().cast_signed())
 }
 
 /// Returns what tells a server from another.
@@ -264,7 +395,7 @@ fn heal_one(notes: &Notes, name: &OsStr, options: &ConnectOptions) -> Option<Lef
     // When it is locked, its writer lives, and starts the applier itself; one that is not there any more
     // was handled by another command.
     let locked = |file: &File| file.try_lock().is_ok() && notes.has(file, name);
-    if !noted.process.may_last() {
+    if !noted.process.may_last() || noted.is_out_of_date() {
         // The server was restarted, and its appliers with it, or they are not meant to run.
         if locked(&file) {
             notes.remove(name);
@@ -338,11 +469,11 @@ pub(super) fn start_standing(
 ) -> Result<Vec<String>> {
     let now = Replication::read(session, abilities)?;
     let mut started = Vec::new();
-    for channel in now
-        .channels
-        .iter()
-        .filter(|one| standing.channels.contains(&one.name))
-    {
+    // Who lets clients write is no replica any more, whatever it was when it was to be repaired.
+    if standing.threads == Threads::Both && !is_read_only(session)? {
+        return Ok(started);
+    }
+    for channel in now.channels.iter().filter(|one| standing.has(one)) {
         let runs = channel.applier == ThreadState::Running;
         let left = stands.and_then(|all| all.iter().find(|(name, _)| *name == channel.name));
         if left.is_some_and(|(_, place)| runs || *place != channel.executed) {
@@ -351,10 +482,16 @@ pub(super) fn start_standing(
         if runs && channel.until {
             session.run(&statements::applier(Order::Stop, &channel.name, abilities))?;
         }
+        standing.may_start(channel, abilities)?;
         session.run(&standing.threads.start(&channel.name, abilities))?;
         started.push(channel.name.clone());
     }
     Ok(started)
+}
+
+fn is_read_only(session: &mut Session) -> Result<bool> {
+    let value = session.variable("read_only")?;
+    Ok(value.is_some_and(|value| !matches!(&*value, "0" | "OFF")))
 }
 
 fn directory() -> PathBuf {

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How often the status is looked at while waiting for it.
 const POLL: Duration = Duration::from_millis(50);
+/// More than it takes to say the next thing.
+const IDLE: Duration = Duration::from_secs(60);
 /// How long an applier that was started may take until it runs.
 const START_WAIT: Duration = Duration::from_secs(10);
 
@@ -60,7 +62,7 @@ impl Guarded {
         let note = Note::write(&noted)?;
         fail::fail_point!("applier::noted");
         let whole = limits.deadline + limits.hold;
-        let watch = Watch::new(options, &noted, note.path(), whole);
+        let watch = Watch::new((options, None), &noted, note.path(), whole);
         match Watchdog::start(program, &watch) {
             Ok(watchdog) => Ok(Self {
                 channels: noted.channels,
@@ -95,7 +97,9 @@ impl Stopped {
     ) -> Result<Option<Self>> {
         let mut session = Session::open(options)?;
         let process = ServerRun::of(&mut session, pid)?;
-        session.run("SET SESSION wait_timeout = 28800")?;
+        // It says nothing for no longer than the SQL thread may stand. A host that has lost power keeps its lock so long.
+        let idle = limits.deadline + limits.hold + IDLE;
+        session.run(&format!("SET SESSION wait_timeout = {}", idle.as_secs()))?;
         let abilities = Abilities::probe(&mut session)?;
         let before = Replication::read(&mut session, &abilities)?;
         if before.channels.is_empty() {
@@ -116,6 +120,8 @@ impl Stopped {
                 server: note::identity(&mut session)?,
                 channels: running,
                 threads: Threads::Applier,
+                from: None,
+                time_s: note::now_s(),
             };
             Some(Guarded::new(options, noted, program, limits)?)
         };
@@ -254,6 +260,8 @@ impl Stopped {
         let standing = Standing {
             channels: &guarded.channels,
             threads: Threads::Applier,
+            from: None,
+            source: None,
         };
         note::start_standing(&mut self.session, &self.abilities, &standing, None)?;
         self.wait_until_they_run(&guarded.channels)?;

@@ -4,7 +4,7 @@
 //! connects before the stop, too, so that no login is in the way later. What to do, with the
 //! password, comes over its standard input, which says by its end that the other process is gone.
 
-use super::note::{self, ServerRun, Standing, Threads};
+use super::note::{self, Address, ServerRun, SourceServer, Standing, Threads};
 use crate::abilities::Abilities;
 use crate::connect::Session;
 use crate::options::{ConnectOptions, Secret, ServerKey};
@@ -48,6 +48,9 @@ pub struct Program {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     place: SavedConnection,
+    /// Who their source is, with its number, where it matters what that has.
+    source: Option<(SavedConnection, u64)>,
+    from: Option<Vec<Address>>,
     pub(super) process: ServerRun,
     pub(super) channels: Vec<String>,
     threads: Threads,
@@ -110,14 +113,17 @@ impl SavedConnection {
 }
 
 impl Order {
+    /// What to watch on a server, and where its source is.
     pub(super) fn new(
-        options: &ConnectOptions,
+        (options, source): (&ConnectOptions, Option<&SourceServer>),
         noted: &note::Noted,
         note: PathBuf,
         limit: Duration,
     ) -> Self {
         Self {
             place: SavedConnection::of(options),
+            source: source.map(|one| (SavedConnection::of(&one.options), one.number)),
+            from: noted.from.clone(),
             process: noted.process.clone(),
             channels: noted.channels.clone(),
             threads: noted.threads,
@@ -281,6 +287,8 @@ fn read_order(input: &mut impl BufRead) -> Result<Order> {
 
 struct Guard {
     options: ConnectOptions,
+    source: Option<SourceServer>,
+    from: Option<Vec<Address>>,
     session: Option<Session>,
     abilities: Abilities,
     process: ServerRun,
@@ -293,6 +301,13 @@ struct Guard {
 impl Guard {
     fn new(order: Order) -> Result<Self> {
         let options = order.place.options()?;
+        let source = match order.source {
+            None => None,
+            Some((saved, number)) => Some(SourceServer {
+                options: saved.options()?,
+                number,
+            }),
+        };
         let mut session = Session::open(&options)?;
         // It may have to wait as long as the applier stands.
         session.run("SET SESSION wait_timeout = 28800")?;
@@ -300,6 +315,8 @@ impl Guard {
             abilities: Abilities::probe(&mut session)?,
             session: Some(session),
             options,
+            source,
+            from: order.from,
             process: order.process,
             channels: order.channels,
             threads: order.threads,
@@ -313,21 +330,17 @@ impl Guard {
     fn start(&mut self) {
         let until = Instant::now() + TRIES_FOR;
         // A server that was restarted starts its appliers itself, or is meant not to.
-        let mut is_over = false;
-        while self.process.may_last() && Instant::now() < until {
-            match self.try_start() {
-                Ok(()) => break,
-                Err(_) if self.is_over() => {
-                    is_over = true;
-                    break;
-                }
-                Err(_) => {}
+        let mut is_done = false;
+        while !is_done && self.process.may_last() && Instant::now() < until {
+            is_done = self.try_start().is_ok() || self.session.is_none() && self.is_over();
+            if !is_done {
+                std::thread::sleep(PAUSE);
+                // The one that was opened before is kept as long as it can be used: a later login may be in the way.
+                let alive = self.session.as_mut().is_some_and(Session::is_alive);
+                self.session = self.session.take().filter(|_| alive);
             }
-            // The next try is on another connection.
-            self.session = None;
-            std::thread::sleep(PAUSE);
         }
-        if is_over || !self.process.may_last() || self.session.is_some() {
+        if is_done || !self.process.may_last() {
             let _ = std::fs::remove_file(&self.note);
         }
     }
@@ -353,6 +366,8 @@ impl Guard {
         let standing = Standing {
             channels: &self.channels,
             threads: self.threads,
+            from: self.from.as_deref(),
+            source: self.source.as_ref(),
         };
         for _ in 0..LOOKS {
             note::start_standing(session, &self.abilities, &standing, None)?;
