@@ -29,4 +29,4 @@ pub use seaweed::Seaweed;
 pub use servers::{TestServer, servers};
 pub use sshd::Sshd;
 pub use traffic::{BankTraffic, Marks};
-pub use wait::until;
+pub use wait::{until, until_within};

@@ -412,7 +412,12 @@ impl Column {
 fn name(start: &str, random: &mut Rng) -> String {
     let mut name = start.to_owned();
     for _ in 0..random.usize(0..4) {
-        name.push_str(pick(random, &LETTERS));
+        let letter = pick(random, &LETTERS);
+        // It would become a part of the number, which another name has.
+        if name == start && letter.starts_with(|first: char| first.is_ascii_digit()) {
+            name.push('_');
+        }
+        name.push_str(letter);
     }
     name
 }

@@ -22,6 +22,7 @@ pub mod masked;
 pub mod mounting;
 pub mod packets;
 pub mod pages;
+pub mod partition;
 pub mod played;
 pub mod points;
 pub mod program;

@@ -18,12 +18,13 @@ pub(crate) struct Said {
 }
 
 /// Values that are others each time: times, sizes of what is packed, names by chance.
-const VARY: [&str; 13] = [
+const VARY: [&str; 14] = [
     "seconds",
     "time",
     "_s",
     "_ms",
     "created",
+    "image_at",
     "saved",
     "disk_free",
     "bytes_stored",

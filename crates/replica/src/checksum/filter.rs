@@ -17,7 +17,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(super) fn read(source: &mut Side, replica: &mut Side, channel: &Channel) -> Result<Self> {
+    pub(crate) fn read(source: &mut Side, replica: &mut Side, channel: &Channel) -> Result<Self> {
         let sql = match source.abilities.show_binary_log_status {
             true => "SHOW BINARY LOG STATUS",
             false => "SHOW MASTER STATUS",

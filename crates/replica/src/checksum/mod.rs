@@ -15,7 +15,7 @@
 pub(crate) mod align;
 pub(crate) mod catalog;
 pub(crate) mod column;
-mod filter;
+pub(crate) mod filter;
 mod report;
 mod request;
 mod rows;

@@ -295,8 +295,12 @@ fn no_thread_was_stopped(asked: &Asked<'_>) -> Option<Forbidden> {
         Failure::RelayLogDamaged | Failure::RelayLogGone => {
             case.receiver_was_stopped || case.applier_was_stopped
         }
-        // Its SQL thread stands without an error in any case; whoever stops that leaves no gaps.
+        // What starts the SQL thread alone would leave the other one stopped, or, MariaDB by GTID, delete relay logs.
         Failure::AppliedWithGaps => case.receiver_was_stopped,
+        Failure::MissingRowUpdated
+        | Failure::MissingRowDeleted
+        | Failure::KeyTaken
+        | Failure::UniqueValueTaken => case.receiver == Some(ThreadState::Stopped),
         _ => false,
     };
     (was_stopped && case.past.interrupted.is_none()).then(|| {

@@ -73,7 +73,9 @@ fn one_event(work: &mut Work<'_>, done: &mut Vec<String>) -> Result<bool> {
         source: source.options.clone(),
         channel,
         journal,
+        rows_max: request.rows_max,
     };
+    same_server(work)?;
     work.step("read the event that failed from the source's binary log")?;
     let run = work.run;
     let (work, planned) = (RefCell::new(work), RefCell::new(None::<EventPlan>));
@@ -119,11 +121,27 @@ fn words_of(plan: &EventPlan) -> String {
     }
 }
 
+/// Takes the lease of the replica, if it is the server that was looked at, and still stands there.
+fn same_server(work: &Work<'_>) -> Result<(ReplicaLease, Channel)> {
+    let mut replica = ReplicaLease::take(&work.job.replica().options)?;
+    let then = work.job.channel()?;
+    let now = replica.channel(&then.name)?;
+    let is_same = work.is_behind(&mut replica)?
+        && (&now.host, now.port, &now.executed) == (&then.host, then.port, &then.executed)
+        && now.applier == ThreadState::Stopped;
+    // MariaDB by GTID deletes relay logs when a thread starts while both stand.
+    match is_same && now.receiver != ThreadState::Stopped {
+        true => Ok((replica, now)),
+        false => Err(Error::refused(
+            "it has changed since it was looked at, so nothing more was done",
+        )),
+    }
+}
+
 /// Starts the SQL thread, and waits until it has applied something or has failed; returns how it is then.
 fn start(work: &mut Work<'_>) -> Result<Channel> {
-    let then = work.job.channel()?.clone();
     let until = Instant::now() + work.job.request.settle;
-    let mut replica = ReplicaLease::take(&work.job.replica().options)?;
+    let (mut replica, then) = same_server(work)?;
     for sql in work.job.statements() {
         work.step(&sql)?;
         replica.run(&sql, STEP)?;

@@ -228,19 +228,22 @@ impl Work<'_> {
                 number(&channel.applier_error),
             )
         };
-        // Behind one address there may be another server by now.
-        let facts = self.job.facts()?;
-        let sql = match facts.identity.uuid {
-            Some(_) => "SELECT @@server_uuid",
-            None => "SELECT CONCAT(@@server_id, '@', @@hostname, ':', @@port)",
-        };
-        let key = replica.value(sql)?;
-        match state(then) == state(&now) && key == Some(key_of(facts)) {
+        match state(then) == state(&now) && self.is_behind(&mut replica)? {
             true => Ok(replica),
             false => Err(Error::refused(
                 "it has changed since it was looked at, so nothing was done",
             )),
         }
+    }
+
+    /// Whether it is the server that was looked at: behind one address there may be another by now.
+    pub(super) fn is_behind(&self, replica: &mut ReplicaLease) -> Result<bool> {
+        let facts = self.job.facts()?;
+        let sql = match facts.identity.uuid {
+            Some(_) => "SELECT @@server_uuid",
+            None => "SELECT CONCAT(@@server_id, '@', @@hostname, ':', @@port)",
+        };
+        Ok(replica.value(sql)? == Some(key_of(facts)))
     }
 
     /// Makes sure that both threads run if this ends, for as long as `limit`.

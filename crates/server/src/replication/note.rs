@@ -9,7 +9,7 @@
 use super::statements::{self, Order};
 use super::status::{Channel, Position, Positioning, Replication, ThreadState};
 use crate::abilities::Abilities;
-use crate::connect::{Row, Session};
+use crate::connect::Session;
 use crate::options::ConnectOptions;
 use evenkeel_op::boot::boot_id;
 use evenkeel_op::notes::Notes;
@@ -229,7 +229,9 @@ impl Standing<'_> {
                 ),
             )
         };
-        match self.source.map(|source| source.has(fetched)) {
+        let applied = channel.executed.as_ref();
+        let applied = applied.ok_or_else(|| refused("where the SQL thread is, is not known"))?;
+        match self.source.map(|source| source.has(applied, fetched)) {
             Some(Ok(true)) => Ok(()),
             Some(Ok(false)) => Err(refused("the source does not have what is in them any more")),
             Some(Err(error)) => Err(refused("the source does not answer").because(error)),
@@ -260,30 +262,32 @@ impl SourceServer {
         Ok(Self { options, number })
     }
 
-    /// Asks whether it has its binary log up to a place. One that is frozen is not waited for.
-    fn has(&self, at: &Position) -> Result<bool> {
-        let (own, at) = (self.clone(), at.clone());
+    /// Asks whether it has its binary log between two places. One that is frozen is not waited for.
+    fn has(&self, from: &Position, to: &Position) -> Result<bool> {
+        let (own, from, to) = (self.clone(), from.clone(), to.clone());
         let (tell, told) = sync_channel(1);
         std::thread::Builder::new()
             .name("source".to_owned())
-            .spawn(move || tell.send(own.asks(&at)))
+            .spawn(move || tell.send(own.asks(&from, &to)))
             .map_err(|error| Error::failed("failed to start a thread").because(error))?;
         let limit = self.options.connect_timeout + ANSWER;
         told.recv_timeout(limit)
             .unwrap_or_else(|_| Err(Error::failed("it does not answer in time")))
     }
 
-    fn asks(&self, at: &Position) -> Result<bool> {
+    fn asks(&self, from: &Position, to: &Position) -> Result<bool> {
         let mut session = Session::open(&self.options)?;
         if number(&mut session)? != self.number {
             return Err(Error::failed("another server has its address"));
         }
         let files = session.rows("SHOW BINARY LOGS")?;
-        let has = |row: &Row| {
-            let bytes: Option<u64> = row.at(1).and_then(|text| text.parse().ok());
-            row.at(0) == Some(&*at.file) && bytes.is_some_and(|bytes| bytes >= at.position)
+        let has = |at: &Position| {
+            files.iter().any(|row| {
+                let bytes: Option<u64> = row.at(1).and_then(|text| text.parse().ok());
+                row.at(0) == Some(&*at.file) && bytes.is_some_and(|bytes| bytes >= at.position)
+            })
         };
-        Ok(files.iter().any(has))
+        Ok(has(from) && has(to))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A trio with a journal, and those who are told.
 
-use evenkeel_cases::program::{Ended, run};
+use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_cases::trio::Trio;
 use evenkeel_testkit::{By, Scratch, TestServer, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -63,6 +63,19 @@ impl Case {
         let mut words = vec!["--execute", &journal, "--max-repairs=100"];
         words.extend(more);
         self.trio.command_as(user, "heal", which, &words)
+    }
+
+    /// The same, over TCP: ways that stay when a server starts again.
+    pub(crate) fn command_over_tcp(&self, user: &str, more: &[&str]) -> Command {
+        let journal = self.journal();
+        let places: Vec<String> = (0..3)
+            .map(|at| format!("127.0.0.1:{}", self.trio.port(at)))
+            .collect();
+        let mut words = vec!["replica", "heal", "--no-defaults", "-u", user, "--execute"];
+        words.extend([&*journal, "--max-repairs=100"]);
+        words.extend(more);
+        words.extend(places.iter().map(String::as_str));
+        Evenkeel::new(PROGRAM).command(&words)
     }
 
     pub(crate) fn heal_of(&self, which: &[usize], more: &[&str]) -> Ended {

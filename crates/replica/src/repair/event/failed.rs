@@ -2,6 +2,7 @@
 
 use crate::checksum::TableName;
 use crate::survey::table_in_error;
+use evenkeel_binlog::Done;
 use evenkeel_op::Result;
 use evenkeel_server::connect::Session;
 use evenkeel_server::replication::Channel;
@@ -23,6 +24,8 @@ pub(super) enum Lack {
 pub(super) struct FailedEvent {
     pub(super) lack: Lack,
     pub(super) table: TableName,
+    /// What it does to rows.
+    pub(super) done: Done,
     /// Where it ends in the source's binary log; `None` where the server does not say.
     pub(super) end: Option<u64>,
     /// In which file, if it says that.
@@ -51,23 +54,40 @@ impl FailedEvent {
             DUPLICATE => Lack::RowInTheWay,
             _ => return None,
         };
-        let (database, table) = table_in_error(text)?;
+        // What stands in between may be a value of a row, which is whatever a client wrote.
+        let (before, behind) = text.split_at(text.find(EXECUTE)?);
+        let (database, table) = table_in_error(behind)?;
+        let (_, place) = text.rsplit_once("; the event's ")?;
         Some(Self {
             lack,
             table: TableName { database, table },
-            end: end(text),
-            file: file(text),
-            gtid: text.split('\'').nth(1).and_then(gtid),
+            done: done(behind)?,
+            end: end(place),
+            file: file(place).or_else(|| file(before)),
+            gtid: before.split('\'').nth(1).and_then(gtid),
         })
     }
 }
 
+/// What the part about the event begins with.
+const EXECUTE: &str = "Could not execute ";
 /// What stands between a file and a place in it.
 const END: &str = ", end_log_pos ";
 
-/// Reads where the event ends: `the event's master log FILE, end_log_pos N`. MariaDB 11 says 0 within transactions.
-fn end(text: &str) -> Option<u64> {
-    let (_, behind) = text.rsplit_once(END)?;
+/// Reads what the event does: `Update_rows_v1 event on table …`.
+fn done(text: &str) -> Option<Done> {
+    let word = text.strip_prefix(EXECUTE)?.split('_').next()?;
+    match word {
+        "Write" => Some(Done::Inserted),
+        "Update" => Some(Done::Updated),
+        "Delete" => Some(Done::Deleted),
+        _ => None,
+    }
+}
+
+/// Reads where the event ends: `master log FILE, end_log_pos N`. MariaDB 11 says 0 within transactions.
+fn end(place: &str) -> Option<u64> {
+    let (_, behind) = place.split_once(END)?;
     let digits = behind
         .split(|letter: char| !letter.is_ascii_digit())
         .next()?;
@@ -76,11 +96,9 @@ fn end(text: &str) -> Option<u64> {
 
 /// Reads in which file. Workers of MySQL 8.0 call it `FIRST`, and name it where they name the transaction, or nowhere.
 fn file(text: &str) -> Option<String> {
-    let parts: Vec<&str> = text.split(END).collect();
-    let before = parts.split_last()?.1.iter();
-    let mut files = before.filter_map(|part| part.rsplit(' ').next());
-    let file = files.find(|file| !file.is_empty() && *file != "FIRST");
-    file.map(str::to_owned)
+    let (before, _) = text.split_once(END)?;
+    let file = before.rsplit(' ').next()?;
+    Some(file.to_owned()).filter(|file| !file.is_empty() && file != "FIRST")
 }
 
 /// Reads `3e11fa47-71ca-11e1-9e33-c80aa9429562:23`.
@@ -125,7 +143,7 @@ mod tests {
         .unwrap();
         assert_eq!(mariadb.lack, Lack::MissingRow);
         assert_eq!(mariadb.table.to_string(), "shop.a");
-        assert_eq!(mariadb.end, Some(31178));
+        assert_eq!((mariadb.end, mariadb.done), (Some(31178), Done::Updated));
         assert_eq!(mariadb.file.as_deref(), Some("bin.000001"));
         assert_eq!(mariadb.gtid, None);
         let worker = |which: &str, file: &str| {
@@ -144,6 +162,16 @@ mod tests {
         let mut uuid = [0; 16];
         uuid[15] = 10;
         assert_eq!((named.file, named.gtid), (None, Some((uuid, 78))));
+    }
+
+    #[test]
+    fn values_of_rows_say_nothing() {
+        let text = "Could not execute Write_rows_v1 event on table shop.a; Duplicate entry ''x:1' at bin.000009, \
+                    end_log_pos 7; the event's master log bin.000009, end_log_pos 7' for key 'u', Error_code: 1062; \
+                    handler error HA_ERR_FOUND_DUPP_KEY; the event's master log bin.000001, end_log_pos 31178";
+        let read = FailedEvent::read(1062, text).unwrap();
+        assert_eq!((read.end, read.gtid), (Some(31178), None));
+        assert_eq!(read.file.as_deref(), Some("bin.000001"));
     }
 
     #[test]

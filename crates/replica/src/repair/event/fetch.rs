@@ -10,6 +10,7 @@ use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::Position;
 use evenkeel_wire::{BinlogRequest, BinlogStream, Received};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How long that may take.
@@ -18,6 +19,9 @@ const WITHIN: Duration = Duration::from_secs(60);
 const BYTES_MAX: usize = 256 << 20;
 /// No longer event is run as a statement.
 const EVENT_MAX: usize = 8 << 20;
+/// No more events of a transaction are kept, nor more bytes of them.
+const EVENTS_MAX: usize = 1000;
+const KEPT_MAX: usize = 64 << 20;
 
 /// An event of rows of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +30,7 @@ pub(super) struct RowsEvent {
     pub(super) done: Done,
     pub(super) server: u32,
     /// The bodies of its table map, and of itself.
-    pub(super) map: Vec<u8>,
+    pub(super) map: Rc<[u8]>,
     pub(super) rows: Vec<u8>,
 }
 
@@ -38,6 +42,8 @@ pub(super) struct Fetched {
     pub(super) checksums: bool,
     /// Those of the table in its transaction, up to the one that failed.
     pub(super) events: Vec<RowsEvent>,
+    /// Whether its transaction changes other tables before: those may change rows of this one.
+    pub(super) has_others: bool,
     /// Whether the last one is known to be the one that failed; else it is one of them.
     pub(super) ends_there: bool,
 }
@@ -99,8 +105,13 @@ struct Reading<'a> {
     /// The transaction may be the one that failed.
     is_transaction: bool,
     format: Option<(Vec<u8>, Format)>,
-    maps: BTreeMap<u64, Vec<u8>>,
+    maps: BTreeMap<u64, Rc<[u8]>>,
     events: Vec<RowsEvent>,
+    /// Bytes of their rows.
+    kept: usize,
+    has_others: bool,
+    /// Its transaction changes what no event of rows says.
+    is_opaque: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -113,6 +124,9 @@ impl<'a> Reading<'a> {
             format: None,
             maps: BTreeMap::new(),
             events: Vec::new(),
+            kept: 0,
+            has_others: false,
+            is_opaque: false,
         }
     }
 
@@ -142,6 +156,8 @@ impl<'a> Reading<'a> {
         if begins_group(&header, body) {
             self.events.clear();
             self.maps.clear();
+            self.kept = 0;
+            (self.has_others, self.is_opaque) = (false, false);
         }
         if let (kind::GTID, Some(wanted)) = (header.kind, self.failed.gtid) {
             self.is_transaction = gtid_of(body) == Some(wanted);
@@ -162,30 +178,57 @@ impl<'a> Reading<'a> {
             } => {
                 self.maps.remove(&number);
                 if is_wanted(&schema, &table) {
-                    self.maps.insert(number, body.to_vec());
+                    self.maps.insert(number, body.into());
                 }
             }
             Change::Rows { number, done } => {
-                if let Some(map) = self.maps.get(&number) {
-                    if body.len() > EVENT_MAX {
-                        return Err(Error::refused("its event is too long to be read here"));
-                    }
-                    self.events.push(RowsEvent {
-                        kind: header.kind,
-                        done,
-                        server: header.server,
-                        map: map.clone(),
-                        rows: body.to_vec(),
-                    });
-                }
+                let map = self.maps.get(&number).cloned();
+                self.rows(&header, body, done, map)?;
                 return Ok(self.is_it(&header));
             }
-            _ => {}
+            Change::Statement(_) | Change::Unsaid(_) => self.is_opaque = true,
+            Change::Nothing => {}
         }
-        let is_end = header.kind == kind::XID
+        let is_end = matches!(header.kind, kind::XID | kind::XA_PREPARE)
             || header.kind == kind::QUERY && statement(body) == Some(b"COMMIT");
         // Without its place, it is one of the first transaction's.
         Ok(is_end && self.failed.end.is_none())
+    }
+
+    /// Keeps an event of rows, if it is of the table.
+    fn rows(
+        &mut self,
+        header: &Header,
+        body: &[u8],
+        done: Done,
+        map: Option<Rc<[u8]>>,
+    ) -> Result<()> {
+        let Some(map) = map else {
+            self.has_others = true;
+            return match self.is_it(header) {
+                false => Ok(()),
+                true => Err(refused(
+                    &self.failed.table,
+                    "the event there is of another table, or its name is written otherwise",
+                )),
+            };
+        };
+        self.kept += body.len();
+        let is_too_much = body.len() > EVENT_MAX || self.kept > KEPT_MAX;
+        if is_too_much || self.events.len() >= EVENTS_MAX {
+            return Err(refused(
+                &self.failed.table,
+                "its event, or what its transaction does before, is too long to be read here",
+            ));
+        }
+        self.events.push(RowsEvent {
+            kind: header.kind,
+            done,
+            server: header.server,
+            map,
+            rows: body.to_vec(),
+        });
+        Ok(())
     }
 
     fn is_it(&self, header: &Header) -> bool {
@@ -202,10 +245,17 @@ impl<'a> Reading<'a> {
         if self.events.is_empty() {
             return Err(not_found());
         }
+        if self.is_opaque {
+            return Err(refused(
+                &self.failed.table,
+                "its transaction has statements, too, and nobody can say which rows they change",
+            ));
+        }
         Ok(Fetched {
             format,
             checksums: parsed.checksums,
             events: self.events,
+            has_others: self.has_others,
             ends_there: self.failed.end.is_some(),
         })
     }

@@ -12,26 +12,27 @@ mod failed;
 mod fetch;
 mod rows;
 mod scratch;
+mod servers;
 
 use super::carry_out::{carry_out, refuse_changed};
 use super::execute::may_write;
 use super::identity::Identity;
 use super::journal::{Begun, Journal, SCHEMA};
+use super::make::words_of;
 use super::plan::{PlannedTable, now};
 use super::stand::Standing;
 use super::writer::{Change, Writer};
 use crate::checksum::catalog;
-use crate::checksum::sides::{Side, is_source};
+use crate::checksum::sides::Side;
 use crate::checksum::{ChecksumRequest, ChecksumSelection};
 use evenkeel_op::{Error, Result, Run};
-use evenkeel_server::abilities::Privilege;
 use evenkeel_server::connect::server_behind;
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_server::replication::{Channel, Position, ThreadState};
 use failed::FailedEvent;
 use fetch::refused;
 use rows::Needs;
 use rustix::process::getuid;
+use servers::Servers;
 use std::path::PathBuf;
 
 /// An event that is to be made applicable.
@@ -45,6 +46,8 @@ pub(crate) struct EventRequest {
     pub(crate) channel: String,
     /// The directory of the journal of repairs.
     pub(crate) journal: PathBuf,
+    /// More rows are not repaired one by one.
+    pub(crate) rows_max: usize,
 }
 
 /// What is about to be done.
@@ -82,7 +85,8 @@ pub(crate) struct EventRepaired {
 
 /// Makes the rows as the event needs them; `None` if they are. The SQL thread stays stopped.
 ///
-/// `told` is asked before anything is written, and `may_go_on` right before it is committed.
+/// `told` is asked before anything is written, and `may_go_on` before each event is read and right before all is
+/// committed.
 ///
 /// Errors: `Refused` where only a person can know what is right; those of the servers.
 pub(crate) fn repair_event(
@@ -92,30 +96,32 @@ pub(crate) fn repair_event(
     run: Run<'_>,
 ) -> Result<Option<EventRepaired>> {
     let journal = Journal::open(&request.journal)?;
-    let mut replica = Side::open(&request.comparison.replica)?;
-    let needs = [
-        Privilege::SelectAll,
-        Privilege::ReplicaMonitor,
-        Privilege::ReplicationAdmin,
-        Privilege::Trigger,
-    ];
-    replica.require(&needs, "replica")?;
-    let mut source = Side::open(&request.source)?;
-    let pid = server_behind(&replica.options);
-    let mut standing = Standing::anywhere(&replica, pid, &request.comparison, run)?;
-    let (place, failed) = failure(&mut replica, &mut source, &request.channel)?;
+    let mut servers = Servers::open(request)?;
+    let pid = server_behind(&servers.replica.options);
+    let mut standing = Standing::anywhere(&servers.replica, pid, &request.comparison, run)?;
+    let (place, failed) = servers.failure(&request.channel)?;
     let selection = ChecksumSelection {
         databases: Vec::new(),
         tables: vec![failed.table.clone()],
     };
-    let mut writer = Writer::open(&replica.options, run.cancel)?;
+    let there = catalog::read(&mut servers.replica.session, &selection)?;
+    let known = there.get(&failed.table);
+    let known = known.ok_or_else(|| refused(&failed.table, "it is not on the replica"))?;
+    servers.may_be_repaired(known)?;
+    let mut writer = Writer::open(&servers.replica.options, run.cancel)?;
     let fetched = fetch::fetch(&request.source, &place, &failed, run.cancel)?;
-    let there = catalog::read(&mut replica.session, &selection)?;
-    let known = there
-        .get(&failed.table)
-        .ok_or_else(|| refused(&failed.table, "it is not on the replica"))?;
+    servers.is_said_by_events(&failed, &fetched)?;
     let needs = Needs::of(known, &fetched, &failed)?;
-    let rows = needs.rows(&mut writer, &mut source, &replica.options)?;
+    let Servers {
+        mut replica,
+        mut source,
+    } = servers;
+    let mut still = || may_go_on().and_then(|()| standing.check());
+    let way = (&replica.options, &mut source);
+    let rows = needs.rows(&mut writer, way, request.rows_max, &mut still)?;
+    for mut earlier in journal.unknown_of(&needs.hash())? {
+        earlier.file.found(rows.is_empty())?;
+    }
     if rows.is_empty() {
         return Ok(None);
     }
@@ -129,42 +135,33 @@ pub(crate) fn repair_event(
     as_it_was_read(&mut writer, &changes)?;
     let plan = EventPlan::of(&failed, &tables[0], needs.hash());
     told(&plan)?;
-    let id = journal.new_id(&plan.hash);
-    let mut entry = journal.begin(Begun {
+    let begun = Begun {
         schema: SCHEMA.to_owned(),
-        id: id.clone(),
+        id: journal.new_id(&plan.hash),
         time: now(),
         user: getuid().as_raw(),
         plan: Some(plan.hash.clone()),
         undoes: None,
         replica: Identity::of(&mut replica.session)?,
         channel: request.channel.clone(),
-        place: Some(super::make::words_of(&place)),
+        place: Some(words_of(&place)),
         tables: tables.to_vec(),
-    })?;
-    carry_out(writer, &mut standing, may_go_on, &changes, &mut entry)?;
+    };
+    let id = begun.id.clone();
+    let mut entry = journal.begin(begun)?;
+    let mut still = || may_go_on().and_then(|()| is_read_only(&mut replica));
+    carry_out(writer, &mut standing, &mut still, &changes, &mut entry)?;
     Ok(Some(EventRepaired { plan, id }))
 }
 
-/// Returns where the SQL thread is, and which event stopped it.
-fn failure(
-    replica: &mut Side,
-    source: &mut Side,
-    channel: &str,
-) -> Result<(Position, FailedEvent)> {
-    let all = Channel::all(&mut replica.session, &replica.abilities)?;
-    let own = all.iter().find(|one| one.name == *channel);
-    let own = own.ok_or_else(|| Error::failed(format!("channel '{channel}' is gone")))?;
-    is_source(source, own, replica)?;
-    let changed = || Error::refused("the SQL thread is not at an event that rows are missing for");
-    if own.applier != ThreadState::Stopped || own.is_filtered {
-        return Err(match own.is_filtered {
-            true => Error::refused("the replica leaves out a part of what the source logs"),
-            false => changed(),
-        });
+/// Refuses a replica on which clients may write by now: perhaps it is none any more.
+fn is_read_only(replica: &mut Side) -> Result<()> {
+    match replica.session.variable("read_only")?.as_deref() {
+        Some("OFF" | "0") => Err(Error::refused(
+            "clients can write on the replica by now (read_only is off), so nothing was done",
+        )),
+        _ => Ok(()),
     }
-    let failed = FailedEvent::of(&mut replica.session, own)?;
-    own.executed.clone().zip(failed).ok_or_else(changed)
 }
 
 /// Refuses rows that are not as they were read.

@@ -24,9 +24,6 @@ use evenkeel_server::connect::quote_name;
 use evenkeel_server::options::ConnectOptions;
 use std::collections::BTreeSet;
 
-/// More rows are not repaired one by one.
-const ROWS_MAX: usize = 1000;
-
 type Keys = BTreeSet<Vec<String>>;
 
 /// What an event needs.
@@ -84,17 +81,19 @@ impl<'a> Needs<'a> {
     pub(super) fn rows(
         &self,
         writer: &mut Writer,
-        source: &mut Side,
-        replica: &ConnectOptions,
+        (replica, source): (&ConnectOptions, &mut Side),
+        rows_max: usize,
+        may_go_on: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Vec<PlannedRow>> {
-        let mut scratch = Scratch::make(replica, self.table)?;
+        let mut scratch = Scratch::make(replica, source, self.table)?;
         let mut touched = Keys::new();
         let last = self.fetched.events.len() - 1;
         for (at, event) in self.fetched.events.iter().enumerate() {
+            may_go_on()?;
             let both = self.read(&mut scratch, event)?;
             if at == last || !self.fetched.ends_there && self.may_fail(event.done) {
                 let found = self.of_event(&mut scratch, event, &both, &touched, writer, source)?;
-                if found.len() > ROWS_MAX {
+                if found.len() > rows_max {
                     let why = format!("its event needs {} rows otherwise", found.len());
                     return Err(refused(&self.table.name, &why));
                 }
@@ -108,12 +107,13 @@ impl<'a> Needs<'a> {
         Ok(Vec::new())
     }
 
-    /// Whether an event of this kind can fail as the one did.
+    /// Whether an event of this kind can have failed as the one did.
     fn may_fail(&self, done: Done) -> bool {
-        match self.failed.lack {
+        let may = match self.failed.lack {
             Lack::MissingRow => done != Done::Inserted,
             Lack::RowInTheWay => done != Done::Deleted,
-        }
+        };
+        may && done == self.failed.done
     }
 
     fn read(&self, scratch: &mut Scratch, event: &RowsEvent) -> Result<Both> {
@@ -143,6 +143,12 @@ impl<'a> Needs<'a> {
                 &self.table.name,
                 "its event is of another kind than the error",
             ));
+        }
+        let keys = |rows: &[ReadRow]| rows.iter().map(|row| row.key.clone()).collect::<Keys>();
+        let (before, after) = (keys(&both.before), keys(&both.after));
+        if before != after && !before.is_disjoint(&after) {
+            let why = "its event may change a row twice";
+            return Err(refused(&self.table.name, why));
         }
         match self.failed.lack {
             Lack::MissingRow => self.missing(scratch, event, both, touched, writer),
@@ -207,21 +213,20 @@ impl<'a> Needs<'a> {
                 continue;
             }
             let name = self.statements.named(&row.key);
-            match both.after.iter().find(|new| new.key == row.key) {
-                Some(new) if new.values == row.values => {
-                    let why = format!(
-                        "row {name} is as the event makes it: the replica's position may be older than its data"
-                    );
-                    return Err(refused(&self.table.name, &why));
-                }
-                Some(_) => {}
-                None if self.source_has(source, &row.key)? => {
-                    let why = format!(
-                        "row {name} is in the way of the event's, and the source has a row with that key, too"
-                    );
-                    return Err(refused(&self.table.name, &why));
-                }
-                None => {}
+            let on_source = self.of_source(source, &row.key)?;
+            let is_own = both.after.iter().any(|new| new.key == row.key);
+            let as_event = both.after.contains(&row);
+            if as_event || is_own && on_source.as_ref() == Some(&row.values) {
+                let why = format!(
+                    "row {name} is as the source has it: the replica's position may be older than its data"
+                );
+                return Err(refused(&self.table.name, &why));
+            }
+            if !is_own && on_source.is_some() {
+                let why = format!(
+                    "row {name} is in the way of the event's, and the source has a row with that key, too"
+                );
+                return Err(refused(&self.table.name, &why));
             }
             found.push(self.planned(RowDifferenceKind::Extra, &row));
         }
@@ -257,8 +262,8 @@ impl<'a> Needs<'a> {
         Ok(ReadRow { key, values })
     }
 
-    /// Whether the source has a row with this key, by now.
-    fn source_has(&self, source: &mut Side, key: &[String]) -> Result<bool> {
+    /// Returns the source's row with a key, as it is by now.
+    fn of_source(&self, source: &mut Side, key: &[String]) -> Result<Option<RowValues>> {
         let selection = ChecksumSelection {
             databases: Vec::new(),
             tables: vec![self.table.name.clone()],
@@ -266,14 +271,12 @@ impl<'a> Needs<'a> {
         let there = catalog::read(&mut source.session, &selection)?;
         let there = there.get(&self.table.name);
         if there.is_none_or(|there| there.difference(self.table).is_some()) {
-            return Err(refused(
-                &self.table.name,
-                "it is defined otherwise on the source",
-            ));
+            let why = "it is defined otherwise on the source";
+            return Err(refused(&self.table.name, why));
         }
         let rows = source.session.rows(&self.statements.select(key, false)?)?;
         let rows = rows.iter().map(values_of).collect();
-        Ok(self.statements.found(key, rows)?.is_some())
+        self.statements.found(key, rows)
     }
 
     fn planned(&self, kind: RowDifferenceKind, row: &ReadRow) -> PlannedRow {

@@ -32,10 +32,17 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Makes it. Whoever does so has the replica's lease: what others have left is dropped.
-    pub(super) fn make(replica: &ConnectOptions, table: &ComparableTable) -> Result<Self> {
+    pub(super) fn make(
+        replica: &ConnectOptions,
+        source: &mut Side,
+        table: &ComparableTable,
+    ) -> Result<Self> {
         let mut side = Side::open(replica)?;
-        side.session.run("SET SESSION sql_log_bin = 0")?;
-        drop_left(&mut side)?;
+        // Whoever holds a lock is not waited for.
+        let first =
+            "SET SESSION sql_log_bin = 0, lock_wait_timeout = 10, innodb_lock_wait_timeout = 10";
+        side.session.run(first)?;
+        drop_left(&mut side, source)?;
         let schema = own_name();
         side.session
             .run(&format!("CREATE SCHEMA {}", quote_name(&schema)))
@@ -81,7 +88,7 @@ impl Scratch {
     ) -> Result<Vec<ReadRow>> {
         let quoted = self.quoted();
         let session = &mut self.side.session;
-        session.run(&format!("TRUNCATE TABLE {quoted}"))?;
+        session.run(&format!("DELETE FROM {quoted}"))?;
         let map = renamed(&event.map, &self.schema, TABLE)
             .ok_or_else(|| Error::failed("a table map makes no sense"))?;
         let whole = |kind, body: &[u8]| event_of(kind, event.server, body, fetched.checksums);
@@ -119,22 +126,25 @@ pub(super) fn values_of(row: &Row) -> RowValues {
         .collect()
 }
 
-/// Drops schemas of ours that runs which were killed have left: those with our name, and nothing but our table.
-fn drop_left(side: &mut Side) -> Result<()> {
-    let session = &mut side.session;
-    let names = session.rows(&format!(
+/// Drops schemas of ours that runs which were killed have left: those with our name, and nothing but our table, that
+/// did not come from the source.
+fn drop_left(side: &mut Side, source: &mut Side) -> Result<()> {
+    let sql = format!(
         "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE LEFT(SCHEMA_NAME, {}) = {}",
         SCHEMA.len(),
         quote(SCHEMA)
-    ))?;
-    for name in names
-        .iter()
-        .filter_map(|row| row.at(0))
-        .filter(|name| is_ours(name))
-    {
+    );
+    let of_source = source.session.rows(&sql)?;
+    let is_of_source = |name: &str| of_source.iter().any(|row| row.at(0) == Some(name));
+    let session = &mut side.session;
+    let names = session.rows(&sql)?;
+    let names = names.iter().filter_map(|row| row.at(0));
+    for name in names.filter(|name| is_ours(name) && !is_of_source(name)) {
+        let own = quote(name);
         let other = session.value(&format!(
-            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME <> {}",
-            quote(name),
+            "SELECT (SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {own} AND TABLE_NAME <> {}) \
+             + (SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = {own}) \
+             + (SELECT COUNT(*) FROM information_schema.EVENTS WHERE EVENT_SCHEMA = {own})",
             quote(TABLE)
         ))?;
         if other.as_deref() == Some("0") {
