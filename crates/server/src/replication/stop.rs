@@ -468,7 +468,8 @@ impl Stopped {
 
 /// Keeps other runs out for as long as the session lasts, wherever they run.
 pub(super) fn be_alone(session: &mut Session) -> Result<()> {
-    let got = session.value("SELECT GET_LOCK('evenkeel: applier', 0)")?;
+    // A session that has just ended may have it for a moment.
+    let got = session.value("SELECT GET_LOCK('evenkeel: applier', 2)")?;
     match got.as_deref() {
         Some("1") => Ok(()),
         _ => Err(Error::new(

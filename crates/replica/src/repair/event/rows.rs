@@ -91,13 +91,18 @@ impl<'a> Needs<'a> {
         for (at, event) in self.fetched.events.iter().enumerate() {
             may_go_on()?;
             let both = self.read(&mut scratch, event)?;
-            if at == last || !self.fetched.ends_there && self.may_fail(event.done) {
+            let is_it = match self.fetched.ends_there {
+                true => at == last,
+                // It is the first one that needs something.
+                false => self.may_fail(event.done),
+            };
+            if is_it {
                 let found = self.of_event(&mut scratch, event, &both, &touched, writer, source)?;
                 if found.len() > rows_max {
                     let why = format!("its event needs {} rows otherwise", found.len());
                     return Err(refused(&self.table.name, &why));
                 }
-                if !found.is_empty() || at == last {
+                if !found.is_empty() {
                     return Ok(found);
                 }
             }
