@@ -76,8 +76,9 @@ fn interrupted() {
     let played = Played::new(mariadb_10_11(), PROGRAM);
     let set = format!("--set={VARIABLE}=0");
     let words = ["--allow-writes", "--baseline=before", "--execute", &set];
+    // The capture lasts some milliseconds: B has to be played for longer than it takes to ask.
     let play = || {
-        let mut command = played.replay(&[&words[..], &["--rounds=1", "--speed=0.1"]].concat());
+        let mut command = played.replay(&[&words[..], &["--rounds=1", "--speed=0.004"]].concat());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
@@ -90,7 +91,7 @@ fn interrupted() {
     let is_b = || value().is_ok_and(|value| value.as_deref() == Some("0"));
     while !is_b() {
         assert!(Instant::now() < until, "B is not played");
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(50));
         // Whoever asks is another session, beside which nothing is rolled back.
         if child.try_wait().unwrap().is_some() {
             let ended = Ended::of(&child.wait_with_output().unwrap());
