@@ -198,6 +198,10 @@ mod tests {
             "half a pair"
         );
         assert_eq!(layout.images(23, &body(b"", &[3], &[])), None, "no row");
+        // Sound rows of the first column alone.
+        let first = [vec![0, 1, 0, 0, 0], vec![0, 2, 0, 0, 0]];
+        assert_eq!(layout.images(23, &body(b"", &[1], &first)), None);
+        assert_eq!(layout.images(24, &body(b"", &[1, 1], &first)), None);
         for compressed in [166, 167, 168, 39] {
             assert_eq!(layout.images(compressed, &body(b"", &[3, 3], &rows)), None);
         }
