@@ -97,7 +97,7 @@ impl<'a> Needs<'a> {
                 false => self.may_fail(event.done),
             };
             if is_it {
-                let found = self.of_event(&mut scratch, event, &both, &touched, writer, source)?;
+                let found = self.of_event(&scratch, event, &both, &touched, writer, source)?;
                 if found.len() > rows_max {
                     let why = format!("its event needs {} rows otherwise", found.len());
                     return Err(refused(&self.table.name, &why));
@@ -127,16 +127,23 @@ impl<'a> Needs<'a> {
             None => Ok(Vec::new()),
             Some(rows) => scratch.read(self.fetched, event, (images.kind, rows), &self.statements),
         };
-        Ok(Both {
-            before: side(&images.before)?,
-            // Read last: it is what lies in the table afterwards.
-            after: side(&images.after)?,
+        // What is read last lies in the table afterwards, for others to be compared with.
+        Ok(match self.failed.lack {
+            Lack::MissingRow => {
+                let after = side(&images.after)?;
+                let before = side(&images.before)?;
+                Both { before, after }
+            }
+            Lack::RowInTheWay => Both {
+                before: side(&images.before)?,
+                after: side(&images.after)?,
+            },
         })
     }
 
     fn of_event(
         &self,
-        scratch: &mut Scratch,
+        scratch: &Scratch,
         event: &RowsEvent,
         both: &Both,
         touched: &Keys,
@@ -156,7 +163,7 @@ impl<'a> Needs<'a> {
             return Err(refused(&self.table.name, why));
         }
         match self.failed.lack {
-            Lack::MissingRow => self.missing(scratch, event, both, touched, writer),
+            Lack::MissingRow => self.missing(scratch, both, touched, writer),
             Lack::RowInTheWay => self.in_the_way(scratch, both, touched, writer, source),
         }
     }
@@ -164,8 +171,7 @@ impl<'a> Needs<'a> {
     /// Returns the rows that were there before the event, and are not.
     fn missing(
         &self,
-        scratch: &mut Scratch,
-        event: &RowsEvent,
+        scratch: &Scratch,
         both: &Both,
         touched: &Keys,
         writer: &mut Writer,
@@ -185,10 +191,6 @@ impl<'a> Needs<'a> {
             return Ok(found);
         }
         // What was there before had its unique values for itself.
-        let images = Scratch::images(event, self.table)?;
-        if let Some(before) = &images.before {
-            scratch.read(self.fetched, event, (images.kind, before), &self.statements)?;
-        }
         let keys: Keys = both.before.iter().map(|row| row.key.clone()).collect();
         for row in self.alike(scratch, writer)? {
             if !keys.contains(&row.key) {
@@ -205,7 +207,7 @@ impl<'a> Needs<'a> {
     /// Returns the rows that have what the event's rows must have for themselves.
     fn in_the_way(
         &self,
-        scratch: &mut Scratch,
+        scratch: &Scratch,
         both: &Both,
         touched: &Keys,
         writer: &mut Writer,
@@ -213,6 +215,7 @@ impl<'a> Needs<'a> {
     ) -> Result<Vec<PlannedRow>> {
         let own: Keys = both.before.iter().map(|row| row.key.clone()).collect();
         let mut found = Vec::new();
+        self.is_alike_on(source)?;
         for row in self.alike(scratch, writer)? {
             if own.contains(&row.key) || touched.contains(&row.key) {
                 continue;
@@ -267,18 +270,25 @@ impl<'a> Needs<'a> {
         Ok(ReadRow { key, values })
     }
 
-    /// Returns the source's row with a key, as it is by now.
-    fn of_source(&self, source: &mut Side, key: &[String]) -> Result<Option<RowValues>> {
+    /// Refuses a table that is defined otherwise on the source.
+    fn is_alike_on(&self, source: &mut Side) -> Result<()> {
         let selection = ChecksumSelection {
             databases: Vec::new(),
             tables: vec![self.table.name.clone()],
         };
         let there = catalog::read(&mut source.session, &selection)?;
         let there = there.get(&self.table.name);
-        if there.is_none_or(|there| there.difference(self.table).is_some()) {
-            let why = "it is defined otherwise on the source";
-            return Err(refused(&self.table.name, why));
+        match there.is_some_and(|there| there.difference(self.table).is_none()) {
+            true => Ok(()),
+            false => Err(refused(
+                &self.table.name,
+                "it is defined otherwise on the source",
+            )),
         }
+    }
+
+    /// Returns the source's row with a key, as it is by now.
+    fn of_source(&self, source: &mut Side, key: &[String]) -> Result<Option<RowValues>> {
         let rows = source.session.rows(&self.statements.select(key, false)?)?;
         let rows = rows.iter().map(values_of).collect();
         self.statements.found(key, rows)
