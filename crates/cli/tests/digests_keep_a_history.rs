@@ -1,10 +1,11 @@
 //! Does a history keep each digest once, with everything that a comparison needs, and lose nothing?
 
 use evenkeel_testkit::Scratch;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -485,41 +486,67 @@ fn writers_wait_for_each_other() {
     assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
 }
 
+/// Adds a log to the history under `strace`, which kills it as it makes its `nth` call `call` on the history
+/// or its journal. Returns whether it came that far.
+fn killed_at(room: &Path, call: &str, nth: usize) -> bool {
+    let file = room.join("h.db");
+    let name = format!("{call}{nth}");
+    let words = ["slow.log.1", "--history", "h.db", "--history-name", &name];
+    let digest = command(room, &words);
+    let ended = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-P"])
+        .arg(&file)
+        .arg("-P")
+        .arg(file.with_extension("db-journal"))
+        .arg("-e")
+        .arg(format!("inject={call}:signal=SIGKILL:when={nth}"))
+        .arg(digest.get_program())
+        .args(digest.get_args())
+        .current_dir(room)
+        .env("TZ", "UTC")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    // It ends as what it traces does.
+    let was_killed = ended.status.signal() == Some(Signal::KILL.as_raw());
+    assert!(was_killed || ended.status.success(), "{ended:?}");
+    was_killed
+}
+
+/// Returns the newest period, and how many there are. Panics unless it is whole.
+fn newest_is_whole(room: &Path) -> (Value, usize) {
+    let mut all = periods(room);
+    all.sort_by_key(|period| period["number"].as_u64());
+    let newest = all.last().expect("a period");
+    let number = newest["number"].to_string();
+    let answer = json(room, &["--history", "h.db", "--period", &number]);
+    let classes = answer["classes"].as_array().unwrap();
+    assert_eq!(
+        (classes.len(), &answer["total"]["count"]),
+        (3, &180.into()),
+        "{newest}"
+    );
+    (newest["name"].clone(), all.len())
+}
+
 #[test]
 fn a_killed_run_leaves_a_period_or_none() {
     let room = room();
     json(room.path(), &["slow.log.2", "--history", "h.db"]);
-    let file = room.path().join("h.db");
-    let mut killed = 0;
-    for round in 0..30 {
-        let name = format!("run{round}");
-        let words = ["slow.log.1", "--history", "h.db", "--history-name", &name];
-        let mut child = command(room.path(), &words)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        // While it writes there is a journal; each round is killed a little later.
-        let journal = file.with_extension("db-journal");
-        while !journal.exists() && child.try_wait().unwrap().is_none() {
-            std::thread::yield_now();
+    let mut before = 1;
+    // The last call is the one that commits: it removes the journal.
+    for (call, at_least) in [("pwrite64", 10), ("fsync", 3), ("unlink", 1)] {
+        let mut nth = 1;
+        while killed_at(room.path(), call, nth) {
+            let (_, now) = newest_is_whole(room.path());
+            assert_eq!(now, before, "killed at {call} {nth}");
+            nth += 1;
         }
-        for _ in 0..round * 20 {
-            std::thread::yield_now();
-        }
-        let _ = kill_process(Pid::from_child(&child), Signal::KILL);
-        killed += u32::from(!child.wait().unwrap().success());
-        for period in periods(room.path()) {
-            let number = period["number"].to_string();
-            let answer = json(room.path(), &["--history", "h.db", "--period", &number]);
-            let classes = answer["classes"].as_array().unwrap();
-            assert_eq!(
-                (classes.len(), &answer["total"]["count"]),
-                (3, &180.into()),
-                "{number}"
-            );
-        }
+        assert!(nth > at_least, "{call}: {nth}");
+        let (name, now) = newest_is_whole(room.path());
+        assert_eq!((name, now), (format!("{call}{nth}").into(), before + 1));
+        before = now;
     }
-    assert!(killed > 0, "no run was killed while it wrote");
 }
 
 #[test]
