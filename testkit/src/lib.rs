@@ -5,6 +5,7 @@
 //! while a failed test unwinds; what a killed test left is removed by the next one.
 
 pub mod bank;
+pub mod checkout;
 pub mod effort;
 pub mod http_faults;
 pub mod loopfs;
@@ -19,6 +20,7 @@ pub mod traffic;
 pub mod wait;
 
 pub use bank::{Bank, BankState};
+pub use checkout::checkout;
 pub use http_faults::{HttpFault, HttpFaults};
 pub use loopfs::LoopFs;
 pub use lvm::Lvm;

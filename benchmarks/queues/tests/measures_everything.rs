@@ -15,7 +15,7 @@ fn number(value: &Value) -> f64 {
 /// What the script says after a quick run.
 fn reported() -> Value {
     let scratch = Scratch::new();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../queue");
+    let script = evenkeel_testkit::checkout().join("benchmarks/queue");
     let output = Command::new(script)
         .args(["--quick", "--json", "--client"])
         .arg(env!("CARGO_BIN_EXE_evenkeel-bench-queues"))

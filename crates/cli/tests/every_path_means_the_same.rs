@@ -64,7 +64,7 @@ fn every_path_has_a_row_and_every_row_a_path() {
 
 #[test]
 fn what_needs_a_server_has_a_test_elsewhere() {
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/tests");
+    let cases = evenkeel_testkit::checkout().join("tests/cases/tests");
     for (of, test) in elsewhere::PATHS {
         let text = std::fs::read_to_string(cases.join(test).with_extension("rs"));
         let text = text.unwrap_or_else(|error| panic!("{of}: {test}: {error}"));

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn unit() -> PathBuf {
-    PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../dist/systemd/evenkeel-prewarm.service"
-    ))
+    evenkeel_testkit::checkout().join("dist/systemd/evenkeel-prewarm.service")
 }
 
 fn text() -> String {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 fn dist(name: &str) -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/systemd")).join(name)
+    evenkeel_testkit::checkout().join("dist/systemd").join(name)
 }
 
 fn read(name: &str) -> String {

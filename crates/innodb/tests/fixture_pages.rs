@@ -91,9 +91,10 @@ const UNCHECKED: &[(Fixture, &str)] = &[
 
 impl Fixture {
     fn load(&self) -> (SpaceFormat, Vec<u8>, Vec<u8>) {
+        let checkout = evenkeel_testkit::checkout();
         let path = format!(
-            "{}/tests/fixtures/{}.zst",
-            env!("CARGO_MANIFEST_DIR"),
+            "{}/crates/innodb/tests/fixtures/{}.zst",
+            checkout.display(),
             self.name
         );
         let packed = std::fs::read(&path).expect(&path);

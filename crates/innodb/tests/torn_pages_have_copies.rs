@@ -10,10 +10,8 @@ const NO: u32 = 5;
 
 /// Page 5 of a real tablespace, and its format.
 fn page() -> (SpaceFormat, Vec<u8>) {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/fixtures/mysql-8.0-crc32.zst"
-    );
+    let fixtures = evenkeel_testkit::checkout().join("crates/innodb/tests/fixtures");
+    let path = fixtures.join("mysql-8.0-crc32.zst");
     let mut page0 = zstd::decode_all(&std::fs::read(path).unwrap()[..]).unwrap();
     let page = page0.split_off(SIZE);
     match SpaceFormat::parse(&page0) {

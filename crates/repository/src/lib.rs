@@ -86,6 +86,6 @@ pub use store::Location;
 pub use succession::{Succession, check_next_head, next_generation};
 pub use verify::{Finding, Sample, SampleReport, Verify, VerifyReport};
 pub use write::{
-    BaseFile, BaseInfo, Begin, Change, CommitInfo, FileBuilder, GrowingBuilder, Leaf, RunKind,
-    Worker, Writer,
+    BaseFile, BaseInfo, Begin, Change, CommitInfo, Compression, FileBuilder, GrowingBuilder, Leaf,
+    RunKind, Worker, Writer,
 };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use support::{Block, Model, ModelFile, assert_sound, back_up, check, forget, give, prune};
 
 fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1")
+    evenkeel_testkit::checkout().join("crates/repository/tests/fixtures/format-1")
 }
 
 /// What the fixture's generations hold, by number.

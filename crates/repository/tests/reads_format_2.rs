@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use support::{Block, Model, ModelFile, assert_sound, back_up, check, forget, give, prune};
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures")
+    evenkeel_testkit::checkout()
+        .join("crates/repository/tests/fixtures")
         .join(name)
 }
 

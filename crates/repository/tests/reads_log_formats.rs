@@ -10,8 +10,8 @@ use support::assert_sound;
 use support::logs::{add, check_all, place, three_files};
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures")
+    evenkeel_testkit::checkout()
+        .join("crates/repository/tests/fixtures")
         .join(name)
 }
 

@@ -24,7 +24,7 @@ impl WrittenDown {
     /// Reads those of a folder of `tests/cases/tests/errors`. `program` is the one under test.
     #[must_use]
     pub fn of(folder: &str, program: &str) -> Self {
-        let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors");
+        let all = evenkeel_testkit::checkout().join("tests/cases/tests/errors");
         Self {
             program: program.into(),
             folder: all.join(folder),

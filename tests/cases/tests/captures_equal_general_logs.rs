@@ -141,10 +141,7 @@ fn programs(port: u16, java: &[Java]) {
         "Go",
     );
     let classes = Scratch::new();
-    let source = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../testkit/clients/Client.java"
-    );
+    let source = evenkeel_testkit::checkout().join("testkit/clients/Client.java");
     let mut javac = Command::new("javac");
     run(javac.arg("-d").arg(classes.path()).arg(source), "javac");
     for (driver, database, options) in java {

@@ -60,7 +60,7 @@ fn by_class(rows: impl Iterator<Item = Value>, id: &str) -> Classes {
 
 /// Runs the shipped digest in an engine.
 fn digest_by(engine: &str, library: &str, capture: &Path) -> Classes {
-    let sql = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/sql/digest.sql");
+    let sql = evenkeel_testkit::checkout().join("dist/sql/digest.sql");
     let output = Command::new("python3")
         .args(["-c", &format!("{PRINT}{engine}")])
         .arg(capture)
@@ -214,7 +214,7 @@ fn for_replay_and_for_sql() {
 
 #[test]
 fn the_page_shows_what_is_shipped() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = evenkeel_testkit::checkout();
     let page = fs::read_to_string(root.join("docs/src/tasks/query.md")).expect("the page");
     let sql = fs::read_to_string(root.join("dist/sql/digest.sql")).expect("the SQL");
     assert!(

@@ -199,7 +199,7 @@ fn the_very_first_backup_may_be_killed_too() {
 
 #[test]
 fn no_fail_point_is_forgotten() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
+    let crates = evenkeel_testkit::checkout().join("crates");
     let mut found = Vec::new();
     for part in [
         "backup",

@@ -450,7 +450,7 @@ fn what_is_done_blocks_no_other() {
 
 #[test]
 fn no_fail_point_is_forgotten() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/logical/src/load");
+    let top = evenkeel_testkit::checkout().join("crates/logical/src/load");
     let mut found = Vec::new();
     for path in evenkeel_cases::leftovers::all_files(&top).into_keys() {
         let text = fs::read_to_string(top.join(path)).unwrap();

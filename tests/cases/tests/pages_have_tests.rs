@@ -15,7 +15,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 
 #[test]
 fn every_task_has_one() {
-    let checkout = House::checkout();
+    let checkout = evenkeel_testkit::checkout();
     let mut pages: BTreeSet<String> = ["README.md".to_owned(), "start.md".to_owned()].into();
     for name in names_in(&checkout.join("docs/src/tasks")) {
         pages.insert(format!("tasks/{name}"));

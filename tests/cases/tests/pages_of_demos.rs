@@ -13,7 +13,7 @@ const CARGO: &str = r#"#!/bin/sh
 
 #[test]
 fn make_demo() {
-    let checkout = House::checkout().display();
+    let checkout = evenkeel_testkit::checkout().display();
     let parts = ["Makefile", "testkit"];
     let parts = parts.map(|part| format!("{checkout}/{part}={}/{part}", House::HOME));
     let program = format!("{PROGRAM}=/srv/evenkeel");

@@ -189,7 +189,7 @@ const CARGO: &str = r#"#!/bin/sh
 
 /// A host with a server, and a clone of this repository in root's home as far as queues are concerned.
 fn host_of_queues() -> House {
-    let checkout = House::checkout().display();
+    let checkout = evenkeel_testkit::checkout().display();
     let parts = ["Makefile", "dist", "queue"];
     let parts = parts.map(|part| format!("{checkout}/{part}={}/{part}", House::HOME));
     let program = format!("{PROGRAM}=/usr/local/bin/evenkeel");

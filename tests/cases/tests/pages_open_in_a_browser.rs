@@ -93,7 +93,7 @@ fn pages_of_benches() {
     let short = ["-c2", "-r1", "-l2", "-i1", "--report=tpcc.html"];
     bench(&[&["tpcc", "run"], &short[..]].concat());
     // A comparison of backups takes minutes; this one is in the book.
-    let kept = House::checkout().join("docs/src/reports/showdown.html");
+    let kept = evenkeel_testkit::checkout().join("docs/src/reports/showdown.html");
     std::fs::copy(kept, room.join("showdown.html")).unwrap();
     let pages = [
         "inserts",

@@ -50,7 +50,7 @@ impl<'a> Trial<'a> {
         let job = scratch.join("job");
         fs::write(&job, JOB).unwrap();
         fs::set_permissions(&job, fs::Permissions::from_mode(0o755)).unwrap();
-        let workers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../queue/workers");
+        let workers = evenkeel_testkit::checkout().join("queue/workers");
         Self {
             site,
             session,

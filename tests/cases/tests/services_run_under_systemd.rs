@@ -112,7 +112,7 @@ fn it_closes_the_port_only_where_it_may() {
     let refused = house.output("systemctl restart evenkeel-health");
     assert!(!refused.status.success(), "it may change rules");
 
-    let page = House::checkout().join("docs/src/tasks/health.md");
+    let page = evenkeel_testkit::checkout().join("docs/src/tasks/health.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, block) = page.split_once("```text\n[Service]\n").unwrap();
     let (drop_in, _) = block.split_once("```").unwrap();

@@ -208,7 +208,7 @@ fn begin(request: &BackupRequest, source: String) -> Begin {
         RunKind::Against(number) => evenkeel_repository::RunKind::Against(number),
     };
     let mut begin = Begin::new(kind, source);
-    begin.level = request.level;
+    begin.compression = request.compression;
     begin
 }
 

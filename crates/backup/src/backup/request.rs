@@ -1,6 +1,6 @@
 //! What the caller wants backed up, and how.
 
-use evenkeel_repository::Location;
+use evenkeel_repository::{Compression, Location};
 use evenkeel_server::lock::Limits;
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::Program;
@@ -40,8 +40,8 @@ pub struct BackupRequest {
     /// How much of its throughput a running server may lose to reading, in percent; 100 means that
     /// it is not watched.
     pub max_impact_percent: u8,
-    /// zstd level.
-    pub level: i32,
+    /// How thoroughly blocks are compressed.
+    pub compression: Compression,
     /// Threads that read, hash and compress.
     pub workers: usize,
     /// Continue when a page is corrupt.
@@ -69,7 +69,7 @@ impl BackupRequest {
             audit: false,
             rate_bytes_per_s: 0,
             max_impact_percent: 5,
-            level: 1,
+            compression: Compression::ByLoad,
             workers: crate::default_workers(),
             keep_corrupt: false,
             engine_tool: None,

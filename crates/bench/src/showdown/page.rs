@@ -135,6 +135,7 @@ fn load_table(report: &ShowdownReport) -> PageTable {
         "TpmC",
         "of undisturbed",
         "least to most",
+        "lost per backup",
         "p95, ms",
         "p99, ms",
         "slowest, ms",
@@ -152,6 +153,7 @@ fn load_table(report: &ShowdownReport) -> PageTable {
                 let (least, most) = (number(percent.least, 1), number(percent.most, 1));
                 Cell::Number(format!("{least} to {most} %"))
             }),
+            shown(method.lost, 1.0, 0),
             shown(method.p95_ms, 1.0, 1),
             shown(method.p99_ms, 1.0, 1),
             shown(method.max_ms, 1.0, 0),

@@ -122,6 +122,9 @@ pub struct Standing {
     pub percent: Option<Spread>,
     /// The same of each round.
     pub percents: Vec<f64>,
+    /// New-Order transactions that each backup cost, against that round: a slow backup takes little of each second,
+    /// and takes it for longer. Below 0 where by chance more were done.
+    pub lost: Option<Spread>,
     /// New-Order, 95 of a hundred.
     pub p95_ms: Option<Spread>,
     /// New-Order, 99 of a hundred.
@@ -233,6 +236,7 @@ impl Standing {
             tpmc: over(&|round| Some(round.tpmc)),
             percent: Spread::of(&percents),
             percents,
+            lost: over(&|round| round.lost_per_backup(all, stage.request.measure)),
             p95_ms: over(&|round| Some(round.new_order.p95_ms)),
             p99_ms: over(&|round| Some(round.new_order.p99_ms)),
             max_ms: over(&|round| Some(round.new_order.max_ms)),
@@ -258,12 +262,26 @@ impl Standing {
 }
 
 impl Round {
-    /// Compares with the undisturbed round of the same repetition.
-    fn percent_of_undisturbed(&self, all: &[Self]) -> Option<f64> {
+    /// Returns what the server did undisturbed, in the same repetition.
+    fn undisturbed(&self, all: &[Self]) -> Option<f64> {
         let undisturbed = all
             .iter()
             .find(|other| other.method == NONE && other.repetition == self.repetition)?;
-        (undisturbed.tpmc > 0.0).then(|| self.tpmc * 100.0 / undisturbed.tpmc)
+        Some(undisturbed.tpmc).filter(|tpmc| *tpmc > 0.0)
+    }
+
+    fn percent_of_undisturbed(&self, all: &[Self]) -> Option<f64> {
+        Some(self.tpmc * 100.0 / self.undisturbed(all)?)
+    }
+
+    /// Returns how many transactions each of its backups cost. One that outlasts the load cost what was measured.
+    fn lost_per_backup(&self, all: &[Self], measured: Duration) -> Option<f64> {
+        if self.backups.is_empty() {
+            return None;
+        }
+        let under_load = self.backups.iter().filter(|once| once.under_load).count();
+        let lost = self.undisturbed(all)? - self.tpmc;
+        Some(lost * measured.as_secs_f64() / 60.0 / under_load.max(1) as f64)
     }
 }
 

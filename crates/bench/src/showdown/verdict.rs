@@ -309,6 +309,7 @@ mod tests {
             tpmc: of(percent),
             percent: of(percent),
             percents: percent.to_vec(),
+            lost: None,
             p95_ms: None,
             p99_ms: None,
             max_ms: None,

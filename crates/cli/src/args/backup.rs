@@ -109,10 +109,11 @@ pub struct Backup {
     #[arg(long, value_name = "PERCENT", default_value_t = 5, help_heading = "Effort",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub max_impact: u8,
-    /// The zstd level, 1 to 19.
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Effort",
-          value_parser = clap::value_parser!(i32).range(1..=19))]
-    pub level: i32,
+    /// The zstd level, -7 to 19 [default: 1, and -3 while other programs keep the processors busy: that takes a
+    /// third of the processor time, and more space].
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Effort",
+          value_parser = clap::value_parser!(i32).range(-7..=19))]
+    pub level: Option<i32>,
     /// How many threads read and compress [default: one per core].
     #[arg(long = "threads", alias = "workers", value_name = "N", help_heading = "Effort",
           value_parser = clap::value_parser!(u16).range(1..=256))]

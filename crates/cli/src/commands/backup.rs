@@ -10,7 +10,7 @@ use evenkeel_backup::backup::{
     self, ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source,
 };
 use evenkeel_op::{Error, ErrorKind, Result, Run, exit};
-use evenkeel_repository::Repository;
+use evenkeel_repository::{Compression, Repository};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -162,7 +162,9 @@ fn request(args: &Backup, ui: &Ui) -> Result<BackupRequest> {
     request.audit = args.audit;
     request.rate_bytes_per_s = args.rate.unwrap_or(0);
     request.max_impact_percent = args.max_impact;
-    request.level = args.level;
+    if let Some(level) = args.level {
+        request.compression = Compression::Level(level);
+    }
     if let Some(workers) = args.workers {
         request.workers = usize::from(workers);
     }

@@ -7,7 +7,7 @@ use crate::show::Ui;
 use evenkeel_backup::backup::{ApplierWish, BackupRequest, LockWish, SnapshotChoice, Source};
 use evenkeel_backup::clone::{self, CloneTarget, Receiver};
 use evenkeel_op::{Result, Run, exit, open_files};
-use evenkeel_repository::Location;
+use evenkeel_repository::{Compression, Location};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -76,7 +76,7 @@ pub(super) fn send(args: &CloneServer, to: Location, compresses: bool, ui: &Ui) 
     };
     request.limits = settings::limits(&args.locking);
     request.rate_bytes_per_s = args.rate.unwrap_or(0);
-    request.level = args.level;
+    request.compression = Compression::Level(args.level);
     if let Some(workers) = args.workers {
         request.workers = usize::from(workers);
     }

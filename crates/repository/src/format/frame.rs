@@ -103,16 +103,7 @@ pub(crate) fn encode(
     raw: &[u8],
 ) -> std::io::Result<TableEntry> {
     let payload_at = FRAME_HEADER + lengths.len() * 4;
-    let bound = zstd::zstd_safe::compress_bound(raw.len()).max(raw.len());
-    out.resize(payload_at + bound, 0);
-    let mut stored = compressor.compress_to_buffer(raw, &mut out[payload_at..])?;
-    let mut codec = CODEC_ZSTD;
-    if stored >= raw.len() {
-        out[payload_at..payload_at + raw.len()].copy_from_slice(raw);
-        stored = raw.len();
-        codec = CODEC_STORED;
-    }
-    out.truncate(payload_at + stored);
+    let (stored, codec) = compress(out, compressor, payload_at, raw)?;
     out[0..4].copy_from_slice(&MAGIC);
     out[4..8].copy_from_slice(&number.to_le_bytes());
     out[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
@@ -143,6 +134,28 @@ pub(crate) fn encode(
         slots: lengths.len() as u32,
         crc,
     })
+}
+
+/// Puts the blocks at byte `at` of `out`, in the shorter of both forms. Returns their length and codec.
+fn compress(
+    out: &mut Vec<u8>,
+    compressor: &mut zstd::bulk::Compressor<'_>,
+    at: usize,
+    raw: &[u8],
+) -> std::io::Result<(usize, u8)> {
+    out.clear();
+    out.resize(at, 0);
+    // Memory that is not cleared first: that would cost as much as the checksum.
+    out.reserve(zstd::zstd_safe::compress_bound(raw.len()).max(raw.len()));
+    let mut behind = std::io::Cursor::new(&mut *out);
+    behind.set_position(at as u64);
+    let stored = compressor.compress_to_buffer(raw, &mut behind)?;
+    if stored < raw.len() {
+        return Ok((stored, CODEC_ZSTD));
+    }
+    out.truncate(at);
+    out.extend_from_slice(raw);
+    Ok((raw.len(), CODEC_STORED))
 }
 
 fn checksum(seed: u32, frame: &[u8]) -> u32 {

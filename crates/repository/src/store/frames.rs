@@ -21,6 +21,7 @@ impl MadeFrame {
 /// A compressor and the buffer it compresses into.
 pub struct FrameEncoder {
     level: i32,
+    now: i32,
     compressor: zstd::bulk::Compressor<'static>,
     out: Vec<u8>,
 }
@@ -32,19 +33,30 @@ impl FrameEncoder {
             zstd::bulk::Compressor::new(level).context(|| "failed to set up compression")?;
         Ok(Self {
             level,
+            now: level,
             compressor,
             out: Vec::new(),
         })
     }
 
-    /// Returns the zstd level.
+    /// Returns the zstd level that it was made with.
     #[must_use]
     pub fn level(&self) -> i32 {
         self.level
     }
 
+    /// Compresses with another level from now on.
+    pub(crate) fn compress_at(&mut self, level: i32) -> Result<()> {
+        if level != self.now {
+            let set = self.compressor.set_compression_level(level);
+            set.context(|| "failed to change the compression")?;
+            self.now = level;
+        }
+        Ok(())
+    }
+
     /// Compresses a frame; returns its bytes and what should be remembered of them. The level is
-    /// this encoder's.
+    /// this encoder's, as it is now.
     pub fn encode(&mut self, frame: &RawFrame<'_>) -> io::Result<(&[u8], MadeFrame)> {
         self.encode_sealed(frame, None)
     }

@@ -2,6 +2,7 @@
 
 use super::base::{self, Base, BaseFile, BaseInfo, RunKind};
 use super::builder::FileBuilder;
+use super::effort::Compression;
 use super::growing::GrowingBuilder;
 use super::shared::Shared;
 use super::worker::Worker;
@@ -29,8 +30,8 @@ pub struct Begin {
     pub kind: RunKind,
     /// What is backed up, for people and lists.
     pub source: String,
-    /// Compression level of zstd: 1 is as fast as the disks usually are.
-    pub level: i32,
+    /// How thoroughly blocks are compressed.
+    pub compression: Compression,
     /// When the run began; now when `None`.
     pub created: Option<jiff::Timestamp>,
     /// How long to wait for another run to end.
@@ -46,7 +47,7 @@ impl Begin {
         Self {
             kind,
             source: source.into(),
-            level: 1,
+            compression: Compression::ByLoad,
             created: None,
             wait: Duration::ZERO,
             pack_bytes_max: 1 << 30,
@@ -100,7 +101,7 @@ impl Writer {
             repository.id(),
             generation,
             keys,
-            (begin.level, begin.pack_bytes_max),
+            (begin.compression, begin.pack_bytes_max),
             lock,
         );
         let shared = match shared {

@@ -1,5 +1,6 @@
 //! What all threads of a run share.
 
+use super::effort::Compression;
 use super::maps::MapsWriter;
 use crate::crypt::{Key, RunKeys};
 use crate::format::header::{ObjectId, ObjectKind};
@@ -18,8 +19,7 @@ pub(crate) struct Shared {
     pub(crate) generation: u32,
     /// Of an encrypted repository: what the run seals with.
     pub(crate) keys: Option<RunKeys>,
-    /// Compression level of zstd.
-    pub(crate) level: i32,
+    pub(crate) compression: Compression,
     /// Stored bytes after which a pack is closed.
     pub(crate) pack_bytes_max: u64,
     pub(crate) maps: Mutex<Option<MapsWriter>>,
@@ -54,7 +54,7 @@ impl Shared {
         repository: RepositoryId,
         generation: u32,
         keys: Option<RunKeys>,
-        (level, pack_bytes_max): (i32, u64),
+        (compression, pack_bytes_max): (Compression, u64),
         lock: Box<dyn Lock>,
     ) -> Result<Self> {
         let id = |kind| ObjectId {
@@ -72,7 +72,7 @@ impl Shared {
             repository,
             generation,
             keys,
-            level,
+            compression,
             pack_bytes_max,
             maps: Mutex::new(Some(maps)),
             list: Mutex::new(Some(list)),

@@ -1,6 +1,7 @@
 //! One thread's own packs: blocks are gathered into frames, compressed and written here, without
 //! waiting for anyone.
 
+use super::effort::Effort;
 use super::shared::Shared;
 use crate::catalog::pack_hash;
 use crate::crypt::{self, Key, Sealer};
@@ -23,6 +24,7 @@ pub struct Worker {
     raw: Vec<u8>,
     lengths: Vec<u32>,
     encoder: FrameEncoder,
+    effort: Effort,
     pub(crate) counts: Counts,
     finished: bool,
 }
@@ -138,7 +140,8 @@ impl PackWriter {
 
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>) -> Result<Self> {
-        let encoder = FrameEncoder::new(shared.level)?;
+        let effort = Effort::new(shared.compression);
+        let encoder = FrameEncoder::new(shared.compression.usual_level())?;
         shared.opened();
         Ok(Self {
             shared,
@@ -146,6 +149,7 @@ impl Worker {
             raw: Vec::with_capacity(FRAME_RAW_MAX),
             lengths: Vec::new(),
             encoder,
+            effort,
             counts: Counts::default(),
             finished: false,
         })
@@ -182,6 +186,7 @@ impl Worker {
             return Ok(());
         };
         if !self.lengths.is_empty() {
+            self.encoder.compress_at(self.effort.level())?;
             let pushed = pack.push(&mut self.encoder, &self.lengths, &self.raw);
             self.shared.watch(pushed)?;
             self.raw.clear();

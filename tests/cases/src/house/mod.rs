@@ -196,15 +196,6 @@ impl House {
             "setsid --fork {line} >>/var/log/{name}.log 2>&1 </dev/null"
         ));
     }
-
-    /// Returns the root of this repository's checkout.
-    #[must_use]
-    pub fn checkout() -> &'static Path {
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .ancestors()
-            .nth(2)
-            .expect("two levels above this crate")
-    }
 }
 
 impl Drop for House {

@@ -42,7 +42,7 @@ impl House {
 
     /// Puts a unit where `make install` puts it, and has it start the program that `make install` puts beside it.
     pub fn bring_unit(&self, name: &str) {
-        let unit = Self::checkout().join("dist/systemd").join(name);
+        let unit = evenkeel_testkit::checkout().join("dist/systemd").join(name);
         let text = fs::read_to_string(&unit).unwrap_or_else(|e| panic!("{}: {e}", unit.display()));
         let text = text.replace("/usr/bin/evenkeel", "/usr/local/bin/evenkeel");
         let place = format!("/usr/local/lib/systemd/system/{name}");

@@ -61,7 +61,7 @@ enum What {
 /// itself would have them in any case.
 #[track_caller]
 fn assert_tested(file: &str, proof: &str) {
-    let path = House::checkout().join(file);
+    let path = evenkeel_testkit::checkout().join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     assert!(text.contains(proof), "{file} has no {proof:?}");
     let here = Location::caller().file();
@@ -73,8 +73,8 @@ impl<'a> Page<'a> {
     #[must_use]
     pub fn open(house: &'a House, name: &str) -> Self {
         let path = match name {
-            "README.md" => House::checkout().join(name),
-            _ => House::checkout().join("docs/src").join(name),
+            "README.md" => evenkeel_testkit::checkout().join(name),
+            _ => evenkeel_testkit::checkout().join("docs/src").join(name),
         };
         let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         Self {

@@ -161,7 +161,7 @@ impl QueueSite {
 /// The plugin, built of what cargo has built for these tests and of the handler's sources.
 #[must_use]
 pub fn plugin(host: Host, server: &TestServer) -> PathBuf {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../queue");
+    let sources = evenkeel_testkit::checkout().join("queue");
     let (library, headers) = (engine_library(), host.headers());
     let mut hasher = DefaultHasher::new();
     server.binary.version.to_string().hash(&mut hasher);

@@ -100,7 +100,7 @@ pub(super) fn store(
                 RateLimit::new(request.rate_bytes_per_s),
                 Turns::begin(request, run),
             )),
-            ahead: Ahead::default(),
+            ahead: Ahead::new(0),
             send,
             spare,
             open: HashMap::new(),

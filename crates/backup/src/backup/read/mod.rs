@@ -1,41 +1,49 @@
 //! Reads what may have changed, checks it and stores what did: many threads, one leaf at a time.
 //!
-//! One thread plans files and announces ranges to the kernel; the workers read, check, hash and
-//! compress. At most [`QUEUE`] leaves wait in between, so memory does not depend on the database.
+//! One thread plans files and orders pieces of them, in the order in which they are stored; the readers wait
+//! for the device; the workers check, hash and compress. What is ordered and not yet stored is bounded, so
+//! memory does not depend on the database.
 
 pub(super) mod ahead;
+mod buffers;
 pub(crate) mod give_way;
+mod leaf;
 mod pace;
 pub(crate) mod pages;
+mod pieces;
 mod plan;
 pub(crate) mod read_file;
+mod readers;
 pub(super) mod turns;
+
+pub(crate) use buffers::Buffer;
 
 use super::freeze::Frozen;
 use super::request::BackupRequest;
 use super::source_file::source;
 use ahead::Ahead;
-use crossbeam_channel::{Receiver, Sender, bounded};
+use buffers::Buffers;
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::workers::first_error;
-use evenkeel_op::{Cancel, Context, Error, Result, Run, Unit};
-use evenkeel_repository::{Change, FileBuilder, Worker, Writer};
+use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result, Run, Unit};
+use evenkeel_repository::{FileBuilder, Worker, Writer};
 use evenkeel_server::files::{FileClass, FoundFile};
 use evenkeel_snapshot::{Changed, Sealed};
 use give_way::SessionGivesWay;
 use pages::{Findings, PageCheck, SystemSpace};
+use pieces::Filled;
 use plan::LeafPlan;
 use read_file::Source;
+use readers::{Order, READERS};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use turns::Turns;
 
-/// Leaves that are planned and announced ahead of the workers.
+/// Leaves that are planned ahead of the workers.
 const QUEUE: usize = 64;
-/// Bytes read in one go.
-const CHUNK: u64 = 1 << 20;
 /// Block size of files that are not InnoDB's.
 const PLAIN_BLOCK: u32 = 16 << 10;
 
@@ -58,13 +66,23 @@ struct Open {
     builder: Mutex<Option<Arc<FileBuilder>>>,
     check: Option<PageCheck>,
     leaves_left: AtomicU64,
-    /// As it is announced; the only block of a small file is shorter.
+    /// The last block of a file may be shorter.
     block_size: u32,
 }
 
+/// A leaf whose pieces are being read.
 struct Item {
     open: Arc<Open>,
-    plan: LeafPlan,
+    leaf: u64,
+    /// In the order of their blocks.
+    pieces: Vec<Receiver<Result<Filled>>>,
+    candidates: Option<Vec<Range<u64>>>,
+}
+
+/// Where the planning thread sends what it planned.
+struct Sending {
+    items: Sender<Item>,
+    orders: Sender<Order>,
 }
 
 /// What all workers share.
@@ -72,6 +90,8 @@ struct Shop<'a> {
     totals: &'a ReadTotals,
     rate: RateLimit,
     ahead: Ahead,
+    /// What readers wait for.
+    device: Ahead,
     turns: Turns,
     /// Set by the first error, so that everybody else stops.
     failed: Cancel,
@@ -86,13 +106,26 @@ impl Shop<'_> {
         self.rate.pace(bytes, stops);
     }
 
-    /// Tells the kernel what will be read next, when it is reading's turn and there is room.
-    fn announce(&self, open: &Open, plan: &LeafPlan) -> Result<()> {
-        self.turns.wait(&self.ahead, &self.failed, self.run)?;
-        let whole = announced(plan, open.block_size);
-        self.ahead.announce(whole, &self.failed, self.run.cancel)?;
-        for blocks in &plan.blocks {
-            open.source.announce(bytes(blocks, open.block_size));
+    /// Has a leaf read and stored, when it is reading's turn and there is room.
+    fn order(&self, open: &Arc<Open>, plan: LeafPlan, sending: &Sending) -> Result<()> {
+        let pieces = pieces::cut(&plan.blocks, open.block_size);
+        let pieces = pieces.into_iter().map(|piece| readers::order(open, piece));
+        let (orders, pieces): (Vec<_>, Vec<_>) = pieces.unzip();
+        let item = Item {
+            open: Arc::clone(open),
+            leaf: plan.leaf,
+            pieces,
+            candidates: plan.candidates,
+        };
+        // Every worker has ended, so one has failed; its error is reported.
+        let ended = || Error::new(ErrorKind::Interrupted, "the workers ended");
+        // First: there may be room for the last pieces only when the first ones are stored.
+        sending.items.send(item).map_err(|_| ended())?;
+        for order in orders {
+            self.turns.wait(&self.ahead, &self.failed, self.run)?;
+            self.ahead
+                .order(order.length(), &self.failed, self.run.cancel)?;
+            sending.orders.send(order).map_err(|_| ended())?;
         }
         Ok(())
     }
@@ -110,22 +143,35 @@ pub(super) fn read(
     let shop = Shop {
         totals: &totals,
         rate: RateLimit::new(request.rate_bytes_per_s),
-        ahead: Ahead::default(),
+        ahead: Ahead::of(
+            request.workers,
+            frozen.files.page_size,
+            request.rate_bytes_per_s,
+        ),
+        device: Ahead::new(readers::IN_DEVICE),
         turns: Turns::begin(request, run),
         failed: Cancel::new(),
         snapshot: &frozen.snapshot,
         run,
     };
-    let (send, receive) = bounded::<Item>(QUEUE);
+    let buffers = Buffers::default();
+    let (items, receive) = bounded::<Item>(QUEUE);
+    let (orders, ordered) = unbounded::<Order>();
     let outcome = std::thread::scope(|scope| -> Result<()> {
+        let (buffers, shop) = (&buffers, &shop);
         let mut workers = Vec::new();
         for _ in 0..request.workers.max(1) {
             let worker = writer.worker()?;
-            let (receive, shop) = (receive.clone(), &shop);
-            workers.push(scope.spawn(move || work(worker, &receive, shop)));
+            let receive = receive.clone();
+            workers.push(scope.spawn(move || work(worker, &receive, buffers, shop)));
         }
         drop(receive);
-        let planned = announce(frozen, writer, request, &shop, send);
+        for _ in 0..READERS {
+            let ordered = ordered.clone();
+            workers.push(scope.spawn(move || readers::read(&ordered, buffers, shop)));
+        }
+        drop(ordered);
+        let planned = plan_all(frozen, writer, request, shop, Sending { items, orders });
         if planned.is_err() {
             shop.failed.cancel(2);
         }
@@ -154,12 +200,12 @@ pub(super) fn read(
 }
 
 /// Plans file after file and hands out leaves.
-fn announce(
+fn plan_all(
     frozen: &Frozen,
     writer: &Writer,
     request: &BackupRequest,
     shop: &Shop<'_>,
-    send: Sender<Item>,
+    sending: Sending,
 ) -> Result<()> {
     let mut system = SystemSpace::of(&frozen.files);
     // By bytes: a minute goes into one large file, and none into a thousand small ones.
@@ -191,7 +237,10 @@ fn announce(
         };
         let plans = plan::leaves(&builder, size, block_size, &changed, request.audit);
         // What is known to be as it was is done already.
-        let to_read = plans.iter().map(|plan| announced(plan, block_size)).sum();
+        let to_read = plans.iter();
+        let to_read = to_read
+            .map(|plan| pieces::length(&plan.blocks, block_size))
+            .sum();
         shop.run.progress.advance(size.saturating_sub(to_read));
         if plans.is_empty() {
             builder.finish()?;
@@ -199,48 +248,38 @@ fn announce(
         }
         let open = Arc::new(Open {
             file: found.clone(),
-            source: opened,
+            source: opened.past_the_cache(),
             builder: Mutex::new(Some(Arc::new(builder))),
             check,
             leaves_left: AtomicU64::new(plans.len() as u64),
             block_size,
         });
         for plan in plans {
-            shop.announce(&open, &plan)?;
-            if send
-                .send(Item {
-                    open: Arc::clone(&open),
-                    plan,
-                })
-                .is_err()
-            {
-                // Every worker has ended, so one has failed; its error is reported.
-                return Err(Error::new(
-                    evenkeel_op::ErrorKind::Interrupted,
-                    "the workers ended",
-                ));
-            }
+            shop.order(&open, plan, &sending)?;
         }
     }
     Ok(())
 }
 
-fn bytes(blocks: &Range<u64>, block_size: u32) -> Range<u64> {
-    blocks.start * u64::from(block_size)..blocks.end * u64::from(block_size)
+/// Everybody waits for everybody else, so who panics has to say so.
+struct Panics<'a>(&'a Cancel);
+
+impl Drop for Panics<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.cancel(2);
+        }
+    }
 }
 
-/// How many bytes of a leaf are announced.
-fn announced(plan: &LeafPlan, block_size: u32) -> u64 {
-    plan.blocks
-        .iter()
-        .map(|blocks| blocks.end - blocks.start)
-        .sum::<u64>()
-        * u64::from(block_size)
-}
-
-fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<()> {
+fn work(
+    mut worker: Worker,
+    items: &Receiver<Item>,
+    buffers: &Buffers,
+    shop: &Shop<'_>,
+) -> Result<()> {
     give_way::thread();
-    let mut buffer = Vec::with_capacity(CHUNK as usize);
+    let _panics = Panics(&shop.failed);
     while let Ok(item) = items.recv() {
         let done = shop
             .failed
@@ -248,10 +287,9 @@ fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<(
             .and_then(|()| shop.run.cancel.check())
             .and_then(|()| shop.snapshot.holds())
             .and_then(|()| {
-                let Item { open, plan } = item;
-                leaf(&mut worker, &open, &plan, &mut buffer, shop)
-                    .context(|| format!("failed to back up {}", open.file.path.display()))?;
-                finish_if_last(&open)
+                leaf::store(&mut worker, &item, buffers, shop)
+                    .context(|| format!("failed to back up {}", item.open.file.path.display()))?;
+                leaf::finish_if_last(&item.open)
             });
         if let Err(error) = done {
             shop.failed.cancel(2);
@@ -259,114 +297,4 @@ fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<(
         }
     }
     worker.finish()
-}
-
-/// Reads and stores the blocks of one leaf.
-fn leaf(
-    worker: &mut Worker,
-    open: &Open,
-    plan: &LeafPlan,
-    buffer: &mut Vec<u8>,
-    shop: &Shop<'_>,
-) -> Result<()> {
-    let builder = open
-        .builder
-        .lock()
-        .unwrap_or_else(|e| e.into_inner())
-        .clone();
-    let builder = builder.ok_or_else(|| Error::failed("a file was finished too early"))?;
-    let mut leaf = builder.leaf(plan.leaf)?;
-    let block_size = leaf.byte_range(leaf.blocks().start);
-    let block_size = (block_size.end - block_size.start).max(1);
-    for run in &plan.blocks {
-        let per_chunk = (CHUNK / block_size).max(1);
-        let mut at = run.start;
-        while at < run.end {
-            let part = at..run.end.min(at + per_chunk);
-            at = part.end;
-            let range = leaf.byte_range(part.start).start..leaf.byte_range(part.end - 1).end;
-            let shape = open.source.read(range.clone(), buffer)?;
-            shop.ahead
-                .read((part.end - part.start) * u64::from(open.block_size));
-            shop.run.progress.advance(range.end - range.start);
-            shop.pace(shape.bytes_read());
-            shop.totals
-                .bytes_read
-                .fetch_add(shape.bytes_read(), Ordering::Relaxed);
-            for block in part {
-                let whole = leaf.byte_range(block);
-                let front = (whole.start - range.start) as usize;
-                let data = front..front + (whole.end - whole.start) as usize;
-                let mut allocated = shape.allocated(&whole);
-                if open.source.is_device() && buffer[data.clone()].iter().all(|byte| *byte == 0) {
-                    // The nearest that a device has to a hole: restored as one.
-                    allocated = 0;
-                }
-                // The buffer is empty where the whole chunk is a hole.
-                // Zeros that became a hole, or the reverse, are no other content.
-                let mut maybe_same = leaf.base_is_zero(block);
-                let change = if allocated == 0 {
-                    leaf.hole(worker, block)?
-                } else {
-                    let data = &buffer[data];
-                    // The same goes for zeros at the end of a block. Pages never end in zeros.
-                    maybe_same = data.iter().rev().take(512).all(|byte| *byte == 0);
-                    check(open, whole.start, data, shop);
-                    match allocated < data.len() as u64 {
-                        true => {
-                            leaf.put_with_tail_hole(worker, block, &data[..allocated as usize])?
-                        }
-                        false => leaf.put(worker, block, data)?,
-                    }
-                };
-                if change == Change::Changed {
-                    note_change(open, plan, block, allocated, maybe_same, shop);
-                }
-            }
-        }
-        open.source.forget(bytes(run, block_size as u32));
-    }
-    builder.set_leaf(leaf)
-}
-
-fn check(open: &Open, offset: u64, data: &[u8], shop: &Shop<'_>) {
-    if let Some(check) = &open.check {
-        check.block(&open.file.name, offset, data, &shop.totals.findings);
-    }
-}
-
-fn note_change(
-    open: &Open,
-    plan: &LeafPlan,
-    block: u64,
-    bytes: u64,
-    maybe_same: bool,
-    shop: &Shop<'_>,
-) {
-    shop.totals
-        .bytes_changed
-        .fetch_add(bytes, Ordering::Relaxed);
-    if let Some(candidates) = &plan.candidates
-        && !maybe_same
-        && !candidates.iter().any(|range| range.contains(&block))
-    {
-        let mut missed = shop.totals.missed.lock().unwrap_or_else(|e| e.into_inner());
-        missed.push(format!("{} block {block}", open.file.name));
-    }
-}
-
-fn finish_if_last(open: &Open) -> Result<()> {
-    if open.leaves_left.fetch_sub(1, Ordering::AcqRel) > 1 {
-        return Ok(());
-    }
-    let builder = open
-        .builder
-        .lock()
-        .unwrap_or_else(|e| e.into_inner())
-        .take();
-    let builder = builder
-        .and_then(Arc::into_inner)
-        .ok_or_else(|| Error::failed("a file was finished twice"))?;
-    builder.finish()?;
-    Ok(())
 }

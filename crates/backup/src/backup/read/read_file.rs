@@ -1,27 +1,40 @@
-//! Reads a frozen file: which of its bytes are allocated, and those bytes, past the page cache's
-//! memory of them.
+//! Reads a frozen file: which of its bytes are allocated, and those bytes.
+//!
+//! A backup reads past the page cache: a frozen copy is read once, and what is read through the cache is
+//! copied once more, and takes the memory of what the server reads again and again.
 
+use super::buffers::ALIGNMENT;
 use evenkeel_op::own_directory::open_without_links;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::{FileKind, FileMeta};
 use evenkeel_server::files::{Access, FoundFile};
 use evenkeel_snapshot::volume;
-use rustix::fs::{Advice, OFlags, SeekFrom};
+use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// An open frozen file.
 pub(crate) struct Source {
     file: File,
+    /// The same, for reads past the page cache.
+    direct: Option<File>,
+    /// The file's system does not let such reads be done.
+    refused: AtomicBool,
     metadata: Metadata,
     size: u64,
     /// Whether nothing of it is a hole.
     dense: bool,
+    /// Bytes of which none is a hole: as far as the last look found. To find the next hole, the filesystem looks at
+    /// every extent before it, and a file may have many.
+    known: Mutex<Range<u64>>,
 }
 
 impl Source {
@@ -31,10 +44,8 @@ impl Source {
         let metadata = file.metadata()?;
         // Not from the number of allocated blocks: that counts the file system's own as well.
         let size = volume::size(&file)?;
-        let first_hole = rustix::fs::seek(&file, SeekFrom::Hole(0));
-        let dense = size == 0
-            || metadata.file_type().is_block_device()
-            || first_hole.is_ok_and(|at| at >= size);
+        let first_hole = rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap_or(0);
+        let dense = size == 0 || metadata.file_type().is_block_device() || first_hole >= size;
         if !dense {
             // What is allocated and never written is taken for data once it was read ahead. Then
             // the same file would look different from one run to the next.
@@ -42,10 +53,26 @@ impl Source {
         }
         Ok(Self {
             file,
+            direct: None,
+            refused: AtomicBool::new(false),
             metadata,
             size,
             dense,
+            known: Mutex::new(0..first_hole),
         })
+    }
+
+    /// Reads past the page cache from now on, where the file's system can do that.
+    pub(crate) fn past_the_cache(mut self) -> Self {
+        // A small file costs less than opening it twice.
+        if self.size >= ALIGNMENT as u64 {
+            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            self.direct = rustix::fs::open(own, flags, Mode::empty())
+                .ok()
+                .map(File::from);
+        }
+        self
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -61,17 +88,6 @@ impl Source {
         self.metadata.file_type().is_block_device()
     }
 
-    /// Tells the kernel that a range will be read soon.
-    pub(crate) fn announce(&self, range: Range<u64>) {
-        // A hole that is announced fills the page cache with its zeros.
-        let data = self
-            .shape(&range)
-            .map_or_else(|_| vec![range], |shape| shape.data);
-        for part in data {
-            self.advise(part, Advice::WillNeed);
-        }
-    }
-
     /// Gives the range's page cache back: the server's own is the one that should stay warm.
     pub(crate) fn forget(&self, range: Range<u64>) {
         self.advise(range, Advice::DontNeed);
@@ -83,47 +99,68 @@ impl Source {
         let _ = rustix::fs::fadvise(&self.file, range.start, length, advice);
     }
 
-    /// Reads a range into `buffer` (its length becomes the range's, or 0 when all of it is a hole);
-    /// holes read as zeros without being read.
-    pub(crate) fn read(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Shape> {
-        let shape = self.shape(&range)?;
-        buffer.clear();
-        // A terabyte of nothing is not worth a terabyte of zeros.
-        if !shape.data.is_empty() {
-            buffer.resize((range.end - range.start) as usize, 0);
-        }
+    /// Reads what `shape` says is allocated of a range to the beginning of `room`, which is as long as the range
+    /// in whole blocks of [`ALIGNMENT`]; holes become zeros without being read.
+    ///
+    /// Errors: those of the file; `Failed` where it ends early.
+    pub(crate) fn read(&self, range: &Range<u64>, shape: &Shape, room: &mut [u8]) -> Result<()> {
+        let mut at = 0;
         for data in &shape.data {
-            let at = (data.start - range.start) as usize..(data.end - range.start) as usize;
-            self.read_exact(&mut buffer[at], data.start)?;
+            let start = (data.start - range.start) as usize;
+            room[at..start].fill(0);
+            at = (data.end - range.start) as usize;
+            self.read_exact(&mut room[start..], at - start, data.start)?;
         }
-        Ok(shape)
+        room[at..(range.end - range.start) as usize].fill(0);
+        Ok(())
     }
 
-    /// A file that ends early is an error, never taken for its end.
-    fn read_exact(&self, mut buffer: &mut [u8], mut offset: u64) -> Result<()> {
-        while !buffer.is_empty() {
-            match self.file.read_at(buffer, offset) {
+    /// Reads `length` bytes. A file that ends early is an error, never taken for its end.
+    fn read_exact(&self, room: &mut [u8], length: usize, offset: u64) -> Result<()> {
+        let mut done = 0;
+        while done < length {
+            let from = offset + done as u64;
+            match self.read_some(&mut room[done..], length - done, from) {
                 Ok(0) => {
                     return Err(Error::failed(format!(
-                        "the frozen file ends at byte {offset}, before its length of {}",
+                        "the frozen file ends at byte {from}, before its length of {}",
                         self.size()
                     )));
                 }
-                Ok(n) => {
-                    buffer = &mut buffer[n..];
-                    offset += n as u64;
-                }
+                Ok(n) => done += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return Err(error).context(|| format!("failed to read at byte {offset}"));
+                    return Err(error).context(|| format!("failed to read at byte {from}"));
                 }
             }
         }
         Ok(())
     }
 
+    /// Reads `length` bytes or fewer; directly, where place, length and memory allow that.
+    fn read_some(&self, room: &mut [u8], length: usize, offset: u64) -> io::Result<usize> {
+        let whole = length.next_multiple_of(ALIGNMENT);
+        let is_aligned = offset.is_multiple_of(ALIGNMENT as u64)
+            && room.as_ptr().align_offset(ALIGNMENT) == 0
+            && whole <= room.len();
+        if let Some(direct) = &self.direct
+            && is_aligned
+            && !self.refused.load(Ordering::Relaxed)
+        {
+            match direct.read_at(&mut room[..whole], offset) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    self.refused.store(true, Ordering::Relaxed);
+                }
+                read => return read.map(|n| n.min(length)),
+            }
+        }
+        self.file.read_at(&mut room[..length], offset)
+    }
+
     /// Finds out what of a range is allocated.
-    fn shape(&self, range: &Range<u64>) -> Result<Shape> {
+    ///
+    /// Errors: those of the file.
+    pub(crate) fn shape(&self, range: &Range<u64>) -> Result<Shape> {
         if self.dense {
             return Ok(Shape {
                 data: vec![range.clone()],
@@ -131,19 +168,34 @@ impl Source {
         }
         let mut data = Vec::new();
         let mut at = range.start;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         while at < range.end {
-            let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
-                Ok(start) if start < range.end => start,
-                Ok(_) | Err(rustix::io::Errno::NXIO) => break,
-                Err(error) => return Err(error).context(|| "failed to find the next data"),
-            };
-            let end = rustix::fs::seek(&self.file, SeekFrom::Hole(start))
-                .context(|| "failed to find the next hole")?
-                .min(range.end);
-            data.push(start..end);
-            at = end;
+            if !known.contains(&at) {
+                match self.next_data(at)? {
+                    Some(next) => *known = next,
+                    None => break,
+                }
+            }
+            let start = at.max(known.start);
+            if start >= range.end {
+                break;
+            }
+            at = known.end.min(range.end);
+            data.push(start..at);
         }
         Ok(Shape { data })
+    }
+
+    /// Finds the next bytes from `at` on that are no hole, up to the hole behind them.
+    fn next_data(&self, at: u64) -> Result<Option<Range<u64>>> {
+        let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            Err(error) => return Err(error).context(|| "failed to find the next data"),
+        };
+        let end = rustix::fs::seek(&self.file, SeekFrom::Hole(start))
+            .context(|| "failed to find the next hole")?;
+        Ok(Some(start..end))
     }
 }
 
@@ -257,6 +309,7 @@ pub(crate) fn xattrs(path: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::buffers::Buffer;
     use super::*;
     use evenkeel_server::files::FileClass;
 
@@ -306,13 +359,82 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         io::Write::write_all(&mut file, &[7; 8192]).unwrap();
         file.as_file().set_len(1 << 20).unwrap();
+        for past in [false, true] {
+            file.as_file().set_len(1 << 20).unwrap();
+            let source = Source::open(file.path(), &found(file.path())).unwrap();
+            let source = if past {
+                source.past_the_cache()
+            } else {
+                source
+            };
+            let range = 0..1 << 20;
+            let shape = source.shape(&range).unwrap();
+            assert!(shape.bytes_read() < 1 << 20);
+            let mut buffer = Buffer::default();
+            buffer.room(1 << 20).fill(9);
+            source.read(&range, &shape, buffer.room(1 << 20)).unwrap();
+            let read = buffer.bytes(1 << 20);
+            assert!(read[..8192].iter().all(|byte| *byte == 7));
+            assert!(read[8192..].iter().all(|byte| *byte == 0));
+            file.as_file().set_len(4096).unwrap();
+            assert!(source.read_exact(buffer.room(8192), 8192, 0).is_err());
+            io::Write::write_all(&mut file.reopen().unwrap(), &[7; 8192]).unwrap();
+        }
+    }
+
+    /// What was found for one range is used for the next one.
+    #[test]
+    fn every_hole_is_found_wherever_the_look_before_was() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let block = 64 << 10;
+        for at in [0, 1, 2, 5, 6, 9] {
+            file.as_file().write_all_at(&[1; 4096], at * block).unwrap();
+            let rest = at * block + 4096;
+            file.as_file()
+                .write_all_at(&vec![1; block as usize - 4096], rest)
+                .unwrap();
+        }
+        file.as_file().set_len(12 * block).unwrap();
         let source = Source::open(file.path(), &found(file.path())).unwrap();
-        let mut buffer = Vec::new();
-        let shape = source.read(0..1 << 20, &mut buffer).unwrap();
-        assert_eq!(buffer.len(), 1 << 20);
-        assert!(shape.bytes_read() < 1 << 20);
-        assert_eq!((buffer[8191], buffer[8192]), (7, 0));
-        file.as_file().set_len(4096).unwrap();
-        assert!(source.read_exact(&mut [0; 8192], 0).is_err());
+        let shape = |range: Range<u64>| {
+            let shape = source
+                .shape(&(range.start * block..range.end * block))
+                .unwrap();
+            let data = shape.data.into_iter();
+            data.map(|data| data.start / block..data.end / block)
+                .collect::<Vec<_>>()
+        };
+        for _ in 0..2 {
+            assert_eq!(shape(5..6), [5..6]);
+            assert_eq!(shape(0..12), [0..3, 5..7, 9..10]);
+            assert_eq!(shape(10..12), []);
+            assert_eq!(shape(1..2), [1..2]);
+            assert_eq!(shape(3..6), [5..6]);
+            assert_eq!(shape(6..9), [6..7]);
+        }
+    }
+
+    /// Such a file ends within a device's block, and so does what is read of it.
+    #[test]
+    fn a_file_of_any_length_is_read_to_its_last_byte() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let bytes: Vec<u8> = (0..100_001_u32).map(|at| (at % 251) as u8).collect();
+        io::Write::write_all(&mut file, &bytes).unwrap();
+        let source = Source::open(file.path(), &found(file.path())).unwrap();
+        let source = source.past_the_cache();
+        for range in [
+            0..100_001,
+            4096..100_001,
+            98_304..100_001,
+            5..99,
+            1000..70_000,
+        ] {
+            let mut buffer = Buffer::default();
+            let length = (range.end - range.start) as usize;
+            let shape = source.shape(&range).unwrap();
+            source.read(&range, &shape, buffer.room(length)).unwrap();
+            let wanted = &bytes[range.start as usize..range.end as usize];
+            assert_eq!(buffer.bytes(length), wanted, "{range:?}");
+        }
     }
 }

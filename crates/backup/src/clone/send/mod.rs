@@ -66,7 +66,7 @@ fn send_image(
     put(store, LIST, &list)?;
     fail::fail_point!("clone::listed");
     let here = get(store, HERE, files.count())?;
-    let level = compresses.then_some(request.level);
+    let level = compresses.then_some(request.compression.usual_level());
     let done = work::work(image, &files, &here, store, (request, level), run)?;
     run.progress.end();
     let asked = BackupRequest {

@@ -1,6 +1,7 @@
 //! Threads that read stretches of files, and send what of them the other side lacks.
 
 use super::files::{SentFile, SentFiles};
+use crate::backup::read::Buffer;
 use crate::backup::read::give_way::{self, SessionGivesWay};
 use crate::backup::read::pages::Findings;
 use crate::backup::read::read_file::Source;
@@ -165,7 +166,7 @@ struct Worker<'a> {
     shop: &'a Shop<'a>,
     compressor: Option<zstd::bulk::Compressor<'static>>,
     compressed: Vec<u8>,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     pack: Vec<u8>,
     /// Holes of a file that are not in the pack yet: neighbours are one step.
     holes: Option<(u32, Range<u64>)>,
@@ -178,7 +179,7 @@ impl<'a> Worker<'a> {
             shop,
             compressor: compressor.context(|| "failed to begin compressing")?,
             compressed: vec![0; BLOCK as usize],
-            buffer: Vec::new(),
+            buffer: Buffer::default(),
             pack: Vec::new(),
             holes: None,
         })
@@ -254,7 +255,11 @@ impl<'a> Worker<'a> {
         let size = item.file.size;
         let bytes = bytes_of(chunk.start, size).start..bytes_of(chunk.end - 1, size).end;
         let mut buffer = std::mem::take(&mut self.buffer);
-        let shape = item.open.read(bytes.clone(), &mut buffer)?;
+        let shape = item.open.shape(&bytes)?;
+        let length = (bytes.end - bytes.start) as usize;
+        if shape.bytes_read() > 0 {
+            item.open.read(&bytes, &shape, buffer.room(length))?;
+        }
         let stops = || self.shop.failed.is_cancelled() || self.shop.run.cancel.is_cancelled();
         self.shop.rate.pace(shape.bytes_read(), stops);
         for (index, block) in chunk.clone().enumerate() {
@@ -266,7 +271,7 @@ impl<'a> Worker<'a> {
                 continue;
             };
             let data = (place.start - bytes.start) as usize..(place.end - bytes.start) as usize;
-            let data = &buffer[data];
+            let data = &buffer.bytes(length)[data];
             if let Some(check) = &item.file.check {
                 let name = &item.file.found.name;
                 check.block(name, place.start, data, &self.shop.findings);

@@ -62,7 +62,7 @@ pub fn demo(request: &DemoRequest, run: Run<'_>) -> Result<DemoReport> {
         let before = traffic.calm(run)?;
         let mark = traffic.drive.mark();
         let done = stage.back_up(&server, run)?;
-        let during = traffic.drive.since(&mark).per_s();
+        let during = traffic.drive.since(&mark);
         generations.push(DemoGeneration::new(&done.report, before, during));
         last = Some(done);
     }

@@ -3,6 +3,7 @@
 use super::bank::{self, Diary, Holdings};
 use evenkeel_backup::backup::Done;
 use evenkeel_backup::report::GenerationReport;
+use evenkeel_drive::Interval;
 use serde::Serialize;
 
 /// One row of the demo's table.
@@ -15,14 +16,18 @@ pub struct DemoGeneration {
     pub transfers_per_s_before: f64,
     /// Transfers per second while the backup ran.
     pub transfers_per_s_during: f64,
+    /// Transfers that the backup cost: what would have been done while it ran, less what was. Below 0 where by
+    /// chance more were done.
+    pub transfers_lost: f64,
 }
 
 impl DemoGeneration {
-    pub(super) fn new(report: &GenerationReport, before: f64, during: f64) -> Self {
+    pub(super) fn new(report: &GenerationReport, before: f64, during: Interval) -> Self {
         Self {
             report: report.clone(),
             transfers_per_s_before: before,
-            transfers_per_s_during: during,
+            transfers_per_s_during: during.per_s(),
+            transfers_lost: before * during.seconds - during.done as f64,
         }
     }
 }

@@ -20,6 +20,7 @@ impl Answer for DemoReport {
             ("write pause", Align::Right),
             ("transfers/s before", Align::Right),
             ("during", Align::Right),
+            ("lost", Align::Right),
         ]);
         for one in &self.generations {
             let report = &one.report;
@@ -32,6 +33,7 @@ impl Answer for DemoReport {
                 millis(report.write_pause_ms),
                 format!("{:.0}", one.transfers_per_s_before),
                 format!("{:.0}", one.transfers_per_s_during),
+                format!("{:.0}", one.transfers_lost),
             ]);
         }
         let mut text = format!(

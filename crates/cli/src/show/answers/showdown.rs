@@ -75,6 +75,7 @@ fn table(methods: &[Standing]) -> String {
         ("TpmC", Align::Right),
         ("left", Align::Right),
         ("(least, most)", Align::Left),
+        ("lost", Align::Right),
         ("p95 ms", Align::Right),
         ("max ms", Align::Right),
         ("stall", Align::Right),
@@ -103,7 +104,7 @@ fn table(methods: &[Standing]) -> String {
     table.text()
 }
 
-fn measured(name: String, method: &Standing) -> [String; 14] {
+fn measured(name: String, method: &Standing) -> [String; 15] {
     let shown = |spread: Option<Spread>, text: fn(f64) -> String| {
         spread.map_or(String::new(), |spread| text(spread.median))
     };
@@ -115,6 +116,7 @@ fn measured(name: String, method: &Standing) -> [String; 14] {
         method.percent.map_or(String::new(), |percent| {
             format!("({:.1}, {:.1})", percent.least, percent.most)
         }),
+        shown(method.lost, |value| format!("{value:.0}")),
         shown(method.p95_ms, |value| format!("{value:.1}")),
         shown(method.max_ms, |value| format!("{value:.0}")),
         shown(method.stall_ms, |value| seconds(value / 1000.0)),

@@ -1,8 +1,8 @@
 //! Takes turns with the server: reading stops again and again, for as long as keeps the server's
 //! loss under a limit.
 //!
-//! Only announcing is stopped. What was announced is read to its end, so that a rest begins with the
-//! device's queue empty, and the workers run dry by themselves. Another thread asks the server how
+//! Only ordering is stopped. What was ordered is read and stored to its end, so that a rest begins with the
+//! device's queue empty and the workers idle. Another thread asks the server how
 //! many statements it answered, at the beginning and the end of each rest, and decides (`pace`).
 
 use super::ahead::Ahead;
@@ -26,9 +26,9 @@ const FORGOTTEN: Duration = LONGEST_REST.saturating_mul(2);
 /// What the reading and the watching thread tell each other.
 #[derive(Debug, Default)]
 struct TurnState {
-    /// Nothing needs to be announced.
+    /// Nothing needs to be ordered.
     resting: bool,
-    /// Nothing is announced any more.
+    /// Nothing is ordered any more.
     at_rest: bool,
     /// Nobody reads, or nobody watches.
     ended: bool,
@@ -72,7 +72,7 @@ impl Turns {
         if !self.gate.is_resting() {
             return Ok(());
         }
-        ahead.wait_until_read(failed, run.cancel)?;
+        ahead.wait_until_stored(failed, run.cancel)?;
         let begun = Instant::now();
         let mut state = self.gate.lock();
         while state.resting {

@@ -44,8 +44,8 @@ fn reading_rests_for_a_busy_server_once_all_is_read_that_was_announced() {
     };
     let turns = turns();
     let watching = watched_by(&turns, busy());
-    let ahead = Ahead::default();
-    ahead.announce(1, &never, &never).unwrap();
+    let ahead = Ahead::new(100);
+    ahead.order(1, &never, &never).unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             while turns.gate.lock().rested.is_zero() {
@@ -55,7 +55,7 @@ fn reading_rests_for_a_busy_server_once_all_is_read_that_was_announced() {
         while !turns.gate.is_resting() {
             thread::yield_now();
         }
-        ahead.read(1);
+        ahead.stored(1);
         waiting.join().unwrap();
     });
     assert!(turns.end(whole) > Duration::ZERO);
@@ -101,10 +101,10 @@ fn a_server_that_does_not_answer_is_reported_once_and_not_waited_for() {
             count()
         });
         while !watching.is_finished() {
-            turns.wait(&Ahead::default(), &never, whole).unwrap();
+            turns.wait(&Ahead::new(100), &never, whole).unwrap();
         }
         watching.join().unwrap();
-        turns.wait(&Ahead::default(), &never, whole).unwrap();
+        turns.wait(&Ahead::new(100), &never, whole).unwrap();
         turns.end(whole);
         let reported = reported.0.into_inner().unwrap();
         assert_eq!(reported.len(), 1, "{reported:?}");
@@ -121,13 +121,13 @@ fn a_rest_ends_with_the_run() {
     };
     let turns = turns();
     turns.gate.lock().resting = true;
-    let (ahead, never) = (Ahead::default(), Cancel::new());
-    ahead.announce(1, &never, &cancel).unwrap();
+    let (ahead, never) = (Ahead::new(100), Cancel::new());
+    ahead.order(1, &never, &cancel).unwrap();
     cancel.cancel(15);
     turns.wait(&ahead, &never, whole).unwrap_err();
     // The device still had something to read, so it never came to a rest.
     assert!(!turns.gate.lock().at_rest);
-    ahead.read(1);
+    ahead.stored(1);
     turns.wait(&ahead, &never, whole).unwrap_err();
     assert!(turns.gate.lock().at_rest);
 }
