@@ -5,7 +5,6 @@ use evenkeel_cases::queues::{self, Host};
 use evenkeel_testkit::Scratch;
 use evenkeel_testkit::servers::mariadb_10_11;
 use serde_json::Value;
-use std::path::Path;
 use std::process::Command;
 
 fn number(value: &Value) -> f64 {

@@ -10,7 +10,7 @@ use paths::rows::{Row, connections, keys, others};
 use paths::{elsewhere, run_all};
 use std::any::TypeId;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Returns whether an argument is a path, or holds one.
 fn is_path(arg: &Arg) -> bool {

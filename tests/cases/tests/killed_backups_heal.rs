@@ -14,7 +14,6 @@ use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{BankTraffic, LoopFs, TestServer};
 use std::fs;
-use std::path::Path;
 
 const GIB: u64 = 1 << 30;
 /// Of the points of every backup, those that MySQL 5.7 comes by, which cannot block DDL.

@@ -1,6 +1,5 @@
 //! Is each page that tells a reader what to type done by a test?
 
-use evenkeel_cases::house::House;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

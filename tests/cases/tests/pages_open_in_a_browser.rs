@@ -2,7 +2,6 @@
 //! its place, on a screen and on a telephone, in light and dark?
 
 use evenkeel_cases::browser::{WIDTHS, open};
-use evenkeel_cases::house::House;
 use evenkeel_cases::played::Played;
 use evenkeel_cases::program::run;
 use evenkeel_testkit::effort::{Part, share};

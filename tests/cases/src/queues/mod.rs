@@ -16,7 +16,7 @@ use evenkeel_testkit::{Scratch, TestServer, until};
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Functions that return numbers.

@@ -384,6 +384,7 @@ mod tests {
 
     /// What was found for one range is used for the next one.
     #[test]
+    #[allow(clippy::single_range_in_vec_init)]
     fn every_hole_is_found_wherever_the_look_before_was() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let block = 64 << 10;
