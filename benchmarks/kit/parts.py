@@ -33,6 +33,9 @@ class Parts:
 
     def cleanup(self):
         shutil.rmtree(self.clone, ignore_errors=True)
+        for name in ("parts-sample", "parts-sample.zst"):
+            if os.path.exists(os.path.join(self.memory, name)):
+                os.unlink(os.path.join(self.memory, name))
 
     def cloned(self, rest):
         """A clone of all files, something done with it, and its removal."""
@@ -71,7 +74,7 @@ class Parts:
         script = self.scripts()[name]
 
         def once(fresh):
-            polite = f"echo {GROUP_NICE} > /proc/self/autogroup 2> /dev/null; renice -n 19 -p $$ > /dev/null; "
+            polite = f"echo {GROUP_NICE} > /proc/self/autogroup 2> /dev/null; renice -n 19 -p $$ > /dev/null; set -e; "
             return start(["sh", "-c", polite + script])
 
         return once

@@ -36,6 +36,7 @@ pub mod trio;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
 use evenkeel_backup::restore::{self, RestoreReport, RestoreRequest};
 use evenkeel_op::{Cancel, Result, Run, Silent};
+use evenkeel_repository::Compression;
 use evenkeel_server::abilities::RedoLayout;
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::{Bank, BankTraffic, LoopFs, Marks, TestServer};
@@ -139,13 +140,14 @@ impl Site {
         self.fs.join("repository")
     }
 
-    /// Returns a request to back this server up, without regard for its traffic: that is there to be
-    /// backed up, and what it does to a run's length is another question.
+    /// Returns a request to back this server up, without regard for its traffic or for what else the host does:
+    /// what they do to a run's length and size are other questions.
     #[must_use]
     pub fn request(&self, snapshot: SnapshotChoice) -> BackupRequest {
         let source = Source::Live(Box::new(self.running().connect_options()));
         let mut request = BackupRequest::new(self.repository(), source, snapshot);
         request.max_impact_percent = 100;
+        request.compression = Compression::Level(1);
         request
     }
 

@@ -21,9 +21,9 @@ pub const FAULTS: [&str; 17] = [
 ];
 
 /// What an entry may stand for besides; docs/src/design/sabotage.md says what each is.
-const BEYOND: [&str; 19] = [
-    "image", "page", "tool", "key", "trust", "schema", "dump", "error", "import", "figure", "url",
-    "queue", "told", "install", "book", "path", "house", "traffic", "health",
+const BEYOND: [&str; 20] = [
+    "image", "page", "tool", "key", "trust", "schema", "dump", "error", "import", "figure", "load",
+    "url", "queue", "told", "install", "book", "path", "house", "traffic", "health",
 ];
 
 /// One place to break, and the test that is to notice.

@@ -21,7 +21,7 @@ use crate::facts::{Facts, VOLUME_ROOT};
 use crate::left_out::LeftOut;
 use crate::report::{CorruptPage, GenerationReport};
 use evenkeel_op::{Error, ErrorKind, Result, Run};
-use evenkeel_repository::{Begin, Repository, Writer};
+use evenkeel_repository::{Begin, Compression, Repository, Writer};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_snapshot::Checked;
 use freeze::Frozen;
@@ -208,7 +208,13 @@ fn begin(request: &BackupRequest, source: String) -> Begin {
         RunKind::Against(number) => evenkeel_repository::RunKind::Against(number),
     };
     let mut begin = Begin::new(kind, source);
-    begin.compression = request.compression;
+    begin.compression = match request.compression {
+        // More threads than processors wait for each other, whatever else runs.
+        Compression::ByLoad if request.workers > crate::default_workers() => {
+            Compression::Level(request.compression.usual_level())
+        }
+        asked => asked,
+    };
     begin
 }
 

@@ -274,14 +274,16 @@ impl Round {
         Some(self.tpmc * 100.0 / self.undisturbed(all)?)
     }
 
-    /// Returns how many transactions each of its backups cost. One that outlasts the load cost what was measured.
+    /// Returns how many transactions each of its backups cost. One that outlasts the load counts as half a backup,
+    /// unless there is no other.
     fn lost_per_backup(&self, all: &[Self], measured: Duration) -> Option<f64> {
         if self.backups.is_empty() {
             return None;
         }
-        let under_load = self.backups.iter().filter(|once| once.under_load).count();
+        let share = |once: &Once| if once.under_load { 1.0 } else { 0.5 };
+        let backups: f64 = self.backups.iter().map(share).sum();
         let lost = self.undisturbed(all)? - self.tpmc;
-        Some(lost * measured.as_secs_f64() / 60.0 / under_load.max(1) as f64)
+        Some(lost * measured.as_secs_f64() / 60.0 / backups.max(1.0))
     }
 }
 

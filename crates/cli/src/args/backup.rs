@@ -111,7 +111,7 @@ pub struct Backup {
     pub max_impact: u8,
     /// The zstd level, -7 to 19 [default: 1, and -3 while other programs keep the processors busy: that takes a
     /// third of the processor time, and more space].
-    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Effort",
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Effort",
           value_parser = clap::value_parser!(i32).range(-7..=19))]
     pub level: Option<i32>,
     /// How many threads read and compress [default: one per core].

@@ -100,9 +100,9 @@ pub struct ReplicaResync {
     /// Read at most this many bytes per second: `100M`.
     #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Effort")]
     pub rate: Option<u64>,
-    /// The zstd level of what crosses the link, 1 to 19.
+    /// The zstd level of what crosses the link, -7 to 19.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Effort",
-          value_parser = clap::value_parser!(i32).range(1..=19))]
+          allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-7..=19))]
     pub level: i32,
     /// How many threads read and compress [default: one per core].
     #[arg(long = "threads", value_name = "N", help_heading = "Effort",

@@ -2,7 +2,7 @@
 
 use super::base::{self, Base, BaseFile, BaseInfo, RunKind};
 use super::builder::FileBuilder;
-use super::effort::Compression;
+use super::effort::{Compression, USUAL};
 use super::growing::GrowingBuilder;
 use super::shared::Shared;
 use super::worker::Worker;
@@ -47,7 +47,7 @@ impl Begin {
         Self {
             kind,
             source: source.into(),
-            compression: Compression::ByLoad,
+            compression: Compression::Level(USUAL),
             created: None,
             wait: Duration::ZERO,
             pack_bytes_max: 1 << 30,

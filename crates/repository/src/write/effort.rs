@@ -4,11 +4,8 @@
 //! second of it is a second that the database does not have. So a thread asks the kernel how long it waited for a
 //! processor, of the time in which it wanted one.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
 /// The level of zstd while processors are free: as fast as the disks usually are.
-const USUAL: i32 = 1;
+pub(super) const USUAL: i32 = 1;
 /// The level while they are not: on pages of a database a third of the usual time, and 1.6 times the size.
 const QUICK: i32 = -3;
 /// The share of its time that a thread waits for a processor, from which on it is quick. Threads of this run wait
@@ -41,21 +38,22 @@ impl Compression {
 #[derive(Debug)]
 pub(crate) struct Effort {
     compression: Compression,
-    seen: Option<Seen>,
+    seen: Seen,
 }
 
 /// What a thread saw of the processors.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Seen {
-    /// What the kernel counts of this thread: nanoseconds on a processor, and waiting for one.
-    counts: Option<File>,
     last: Counts,
     wait: Wait,
 }
 
+/// What the kernel counts of a thread, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
+    /// On a processor.
     ran: u64,
+    /// Waiting for one.
     waited: u64,
 }
 
@@ -69,7 +67,7 @@ impl Effort {
     pub(crate) fn new(compression: Compression) -> Self {
         Self {
             compression,
-            seen: None,
+            seen: Seen::default(),
         }
     }
 
@@ -77,25 +75,15 @@ impl Effort {
     pub(crate) fn level(&mut self) -> i32 {
         match self.compression {
             Compression::Level(level) => level,
-            Compression::ByLoad => self.seen.get_or_insert_with(Seen::begin).level(),
+            Compression::ByLoad => self.seen.level(),
         }
     }
 }
 
 impl Seen {
-    fn begin() -> Self {
-        let counts = File::open("/proc/thread-self/schedstat").ok();
-        let last = counts.as_ref().and_then(read).unwrap_or_default();
-        Self {
-            counts,
-            last,
-            wait: Wait::default(),
-        }
-    }
-
     /// Where the kernel counts nothing, the level is the usual one.
     fn level(&mut self) -> i32 {
-        if let Some(now) = self.counts.as_ref().and_then(read) {
+        if let Some(now) = read() {
             self.wait.learn(self.last, now);
             self.last = now;
         }
@@ -118,10 +106,9 @@ impl Wait {
     }
 }
 
-fn read(counts: &File) -> Option<Counts> {
-    let mut bytes = [0; 96];
-    let length = counts.read_at(&mut bytes, 0).ok()?;
-    parse(std::str::from_utf8(&bytes[..length]).ok()?)
+/// Returns what was counted of the calling thread so far. Nothing is kept open: a run may have many threads.
+fn read() -> Option<Counts> {
+    parse(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
 /// Reads `ran waited slices`.
@@ -161,12 +148,12 @@ mod tests {
 
     #[test]
     fn the_kernel_counts_what_a_thread_ran() {
-        let file = File::open("/proc/thread-self/schedstat").unwrap();
-        let before = read(&file).unwrap();
+        let before = read().unwrap();
         let mut sum = 0_u64;
-        while read(&file).unwrap().ran < before.ran + 10_000_000 {
+        for _ in 0..30_000_000 {
             sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(1));
         }
+        assert!(read().unwrap().ran > before.ran, "{sum}");
         assert_eq!(
             parse("12 34 5\n"),
             Some(Counts {

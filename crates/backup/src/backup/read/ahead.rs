@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Bytes that keep a device busy.
 const LEAST: u64 = 8 << 20;
-/// Bytes of memory that may wait for workers, however many there are.
+/// Bytes of memory that may wait for workers, however many there are: with usual pages, 32 of them have a leaf.
 const MOST: u64 = 128 << 20;
 /// How often a wait looks whether the run has failed.
 const LOOK: Duration = Duration::from_millis(20);

@@ -32,9 +32,22 @@ pub(crate) struct Source {
     size: u64,
     /// Whether nothing of it is a hole.
     dense: bool,
-    /// Bytes of which none is a hole: as far as the last look found. To find the next hole, the filesystem looks at
-    /// every extent before it, and a file may have many.
-    known: Mutex<Range<u64>>,
+    /// What the last look found. To find the next hole, the filesystem looks at every extent before it, and a file
+    /// may have many.
+    known: Mutex<Known>,
+}
+
+/// A stretch of a file that was looked at.
+struct Known {
+    /// Where it begins: up to the data, it is a hole.
+    from: u64,
+    data: Range<u64>,
+}
+
+impl Known {
+    fn contains(&self, at: u64) -> bool {
+        (self.from..self.data.end).contains(&at)
+    }
 }
 
 impl Source {
@@ -58,7 +71,10 @@ impl Source {
             metadata,
             size,
             dense,
-            known: Mutex::new(0..first_hole),
+            known: Mutex::new(Known {
+                from: 0,
+                data: 0..first_hole,
+            }),
         })
     }
 
@@ -170,32 +186,31 @@ impl Source {
         let mut at = range.start;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         while at < range.end {
-            if !known.contains(&at) {
-                match self.next_data(at)? {
-                    Some(next) => *known = next,
-                    None => break,
-                }
+            if !known.contains(at) {
+                let data = self.next_data(at)?;
+                *known = Known { from: at, data };
             }
-            let start = at.max(known.start);
+            let start = at.max(known.data.start);
             if start >= range.end {
                 break;
             }
-            at = known.end.min(range.end);
+            at = known.data.end.min(range.end);
             data.push(start..at);
         }
         Ok(Shape { data })
     }
 
-    /// Finds the next bytes from `at` on that are no hole, up to the hole behind them.
-    fn next_data(&self, at: u64) -> Result<Option<Range<u64>>> {
+    /// Finds the next bytes from `at` on that are no hole, up to the hole behind them. Where all is a hole, they lie
+    /// behind everything.
+    fn next_data(&self, at: u64) -> Result<Range<u64>> {
         let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
             Ok(start) => start,
-            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            Err(rustix::io::Errno::NXIO) => return Ok(u64::MAX..u64::MAX),
             Err(error) => return Err(error).context(|| "failed to find the next data"),
         };
         let end = rustix::fs::seek(&self.file, SeekFrom::Hole(start))
             .context(|| "failed to find the next hole")?;
-        Ok(Some(start..end))
+        Ok(start..end)
     }
 }
 

@@ -33,7 +33,7 @@ impl Answer for DemoReport {
                 millis(report.write_pause_ms),
                 format!("{:.0}", one.transfers_per_s_before),
                 format!("{:.0}", one.transfers_per_s_during),
-                format!("{:.0}", one.transfers_lost),
+                format!("{:.0}", one.transfers_lost.max(0.0)),
             ]);
         }
         let mut text = format!(

@@ -36,7 +36,7 @@ fn busy() -> impl FnMut() -> Result<u64> {
 }
 
 #[test]
-fn reading_rests_for_a_busy_server_once_all_is_read_that_was_announced() {
+fn reading_rests_for_a_busy_server_once_all_is_read_that_was_ordered() {
     let (reported, never) = (Reported::default(), Cancel::new());
     let whole = Run {
         progress: &reported,
