@@ -164,13 +164,7 @@ fn survives_kills(server: TestServer) {
         );
         case.assert_it_runs();
         assert_eq!(rows(&case.replica), right, "{point}");
-        let new: Vec<String> = case
-            .journal()
-            .into_iter()
-            .filter(|one| !known.contains(one))
-            .collect();
-        assert_eq!(new.len(), 1, "{new:?}");
-        id.clone_from(&new[0]);
+        id = case.new_in_journal(&known);
         let ended = run(case.execute("a.plan"));
         assert_eq!(ended.answer["outcome"], "was_done", "{ended:?}");
         let says = ended.answer["notes"].to_string().contains("was committed");
@@ -178,10 +172,11 @@ fn survives_kills(server: TestServer) {
     }
     // One of which nobody was told how it ended can be taken back, too.
     assert_eq!(case.undo(&id).code, Some(0));
+    let known = case.journal();
     let ended = run(killed_at(case.execute("a.plan"), "repair::committed"));
     assert_eq!(ended.signal, Some(9), "{ended:?}");
     case.assert_it_runs();
-    let newest = case.journal().pop().unwrap();
+    let newest = case.new_in_journal(&known);
     assert_eq!(case.undo(&newest).code, Some(0));
     assert_eq!(rows(&case.replica), drifted);
 }
@@ -396,12 +391,12 @@ fn what_stands_in_the_way(case: &Case, is_mariadb: bool) {
     if is_mariadb {
         // A statement fails behind others: nothing is left of those.
         case.vandalise(&["ALTER TABLE d.pair ADD CONSTRAINT low CHECK (a <> 2)"]);
-        let before = rows(&case.replica);
+        let (before, known) = (rows(&case.replica), case.journal());
         let ended = run(case.execute("b.plan"));
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert_eq!(rows(&case.replica), before);
         case.assert_it_runs();
-        let id = case.journal().pop().unwrap();
+        let id = case.new_in_journal(&known);
         refused(&case.undo(&id), "was not committed");
         case.vandalise(&["ALTER TABLE d.pair DROP CONSTRAINT low"]);
     }

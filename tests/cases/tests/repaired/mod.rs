@@ -221,6 +221,18 @@ impl Case {
         names
     }
 
+    /// The only repair that is in the journal and is not known. Names do not tell which of two is newer where both
+    /// began in one second.
+    #[track_caller]
+    pub(crate) fn new_in_journal(&self, known: &[String]) -> String {
+        let all = self.journal().into_iter();
+        let new: Vec<String> = all.filter(|one| !known.contains(one)).collect();
+        let [one] = new.as_slice() else {
+            panic!("not one: {new:?}");
+        };
+        one.clone()
+    }
+
     pub(crate) fn mark(&self) -> String {
         self.replica.pid().to_string()
     }
