@@ -9,7 +9,7 @@ pub(super) const USUAL: i32 = 1;
 /// The level while they are not: on pages of a database a third of the usual time, and 1.6 times the size.
 const QUICK: i32 = -3;
 /// The share of its time that a thread waits for a processor, from which on it is quick. Threads of this run wait
-/// for each other, too, but not that long.
+/// for each other, too, but not that long while there is a processor for each.
 const CONTENDED: f64 = 0.35;
 /// How much of what was learned is left after another megabyte.
 const MEMORY: f64 = 0.75;
